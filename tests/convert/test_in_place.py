@@ -950,3 +950,37 @@ def test_a_cast_that_is_written_to_is_bound_where_it_is_compiled() -> None:
     assert not findings
     assert "y = compat.overwrite(y, y + 1)" in port
     assert "z = compat.overwrite(z, z * 2)" in port
+
+
+@pytest.mark.parametrize(
+    ("body", "is_told"),
+    [
+        pytest.param(
+            "if flat:\n    z = y.view(-1)\nelse:\n    y.mul_(2)\n    z = y.view(-1)\nreturn z",
+            False,
+            id="a view in the other branch",
+        ),
+        pytest.param(
+            "if flat:\n    z = y.view(-1)\n    y = z\nelse:\n    y.mul_(2)\nreturn y",
+            False,
+            id="a view under its own name in the other branch",
+        ),
+        pytest.param(
+            "if flat:\n    z = y.view(-1)\n    y.mul_(2)\nelse:\n    z = y\nreturn z",
+            True,
+            id="a view in the same branch",
+        ),
+        pytest.param(
+            "for flat in (True, False):\n    if flat:\n        z = y.view(-1)\n    else:\n"
+            "        y.mul_(2)\nreturn z",
+            True,
+            id="a view in the other branch of an earlier round",
+        ),
+    ],
+)
+def test_a_view_that_is_made_in_another_branch_is_not_reached(body: str, is_told: bool) -> None:
+    lines = body.replace("\n", "\n    ")
+    _, findings = port_of(
+        f"import torch\n\n\ndef f(x: torch.Tensor, flat):\n    y = x * 2\n    {lines}\n"
+    )
+    assert [one.code for one in findings] == ["in-place-view"] * is_told

@@ -49,6 +49,31 @@ def _reasons(text: str, folder: Path) -> list[tuple[int, str]]:
     return [(f.line, f.message.partition(": ")[2]) for f in found]
 
 
+_KEPT = """
+class Kept(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = made(1)
+        self.register_buffer("mean", torch.zeros(4))
+
+    @torch.no_grad()
+    def update(self, x):
+        WRITE
+
+    def forward(self, x):
+        y = self.fc(x) - READ
+        self.update(y)
+        return y
+
+model = Kept()
+opt = torch.optim.SGD(model.parameters(), lr=0.5)
+"""
+
+
+def _kept(write: str, read: str = "self.mean") -> str:
+    return _KEPT.replace("WRITE", write).replace("READ", read)
+
+
 COMPILED = [
     pytest.param(
         "mode = 'l2'",
@@ -64,6 +89,9 @@ COMPILED = [
         """,
         id="a branch that raises binds nothing",
     ),
+    pytest.param(
+        _kept("self.mean.copy_(x.mean(0))"), "loss = model(x).sum()", id="a buffer that is added"
+    ),
 ]
 
 
@@ -72,7 +100,55 @@ def test_loop_is_compiled(body: str, forward: str, tmp_path: Path) -> None:
     assert "ms.jit" in assert_follows(_program(body, forward), tmp_path).text
 
 
+_SCALED = """
+class Scaled(nn.Module):
+    def __init__(self):
+        super().__init__()
+        KEPT
+
+    def forward(self, x):
+        rows = self.rows
+        for row in READ:
+            x = x * row
+        return x
+
+model = Scaled()
+opt = torch.optim.SGD(model.parameters(), lr=0.5)
+"""
+_ROWS = "nn.ParameterList([nn.Parameter(torch.ones(4))] * 2)"
+
 TOLD = [
+    *(
+        pytest.param(
+            _kept(write, read),
+            "loss = model(x).sum()",
+            write,
+            f"what is written to {place} is no part of a static graph",
+            id=f"a network keeps {write}",
+        )
+        for write, read, place in (
+            ("self.mean = x.mean(0)", "self.mean", "self.mean"),
+            ("self.mean[1:] = x.mean(0)[1:]", "self.mean", "self.mean[1:]"),
+            ("self.mean.mul_(0.9).add_(x.mean(0))", "self.mean", "self.mean"),
+            ("self.mean.copy_(x.mean(0))", "self.mean * 2", "self.mean"),
+            ("self.fc.weight.data = self.fc.weight * 0.9", "0", "self.fc.weight.data"),
+            ("self.fc.weight.data *= 0.9", "0", "self.fc.weight.data"),
+        )
+    ),
+    pytest.param(
+        _SCALED.replace("KEPT", f"self.rows = {_ROWS}").replace("READ", "rows"),
+        "loss = model(x).sum()",
+        "rows = self.rows",
+        "Parameters in self.rows would be constants of a static graph",
+        id="a list of Parameters by another name",
+    ),
+    pytest.param(
+        _SCALED.replace("KEPT", f"self.rows = nn.ModuleList([{_ROWS}])").replace("READ", "rows[0]"),
+        "loss = model(x).sum()",
+        "self.rows = nn",
+        "nn.ParameterList is kept elsewhere than in an attribute",
+        id="a list of Parameters in a list of modules",
+    ),
     pytest.param(
         "",
         "loss = model(x).pow(2).sum()\nif loss.item() > 1.0:\n    print(0.0)\n    continue",

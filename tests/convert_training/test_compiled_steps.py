@@ -81,6 +81,9 @@ def converted(text: str, folder: Path, *, eager: bool = False) -> tuple[str, lis
         pytest.param("own_gradients", 1, 1, id="functions with gradients of their own"),
         # Micro-steps have two functions.
         pytest.param("versions", 4, 4, id="a loss that is read before it has its last value"),
+        pytest.param("states", 1, 1, id="states in a list"),
+        # Two networks.
+        pytest.param("containers", 1, 2, id="parameters in lists and dictionaries"),
         # Four trainings, each with graphs for train() and eval().
         pytest.param("modes", 1, 8, id="modes that change, a scaler or none"),
     ],

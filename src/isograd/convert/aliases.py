@@ -13,6 +13,7 @@ from collections import deque
 from dataclasses import replace
 from functools import cached_property
 
+from isograd.convert.analysis.buffers import are_apart
 from isograd.convert.bindings import Bindings
 from isograd.convert.origins import Binding, Origin, Reach, Sight
 from isograd.convert.tree import (
@@ -164,6 +165,8 @@ class Scope(Bindings):
                 continue
             if binding.name == name or self._is_around(binding.value or statement, write):
                 continue
+            if are_apart(statement, write, self._tree):
+                continue
             for origin in binding.origins:
                 if origin.root != name or not self._holds(name, statement, write):
                     continue
@@ -247,6 +250,7 @@ class Scope(Bindings):
         """The bindings whose tensor a name may hold at a node."""
         bound = self._bindings_by_name.get(name, ())
         own = [b for b in bound if not isinstance(b.statement, ast.Call)]
+        own = [b for b in own if not are_apart(b.statement, at, self._tree)]
         before = [
             b
             for b in own

@@ -277,6 +277,11 @@ def flatten_parameters(module: Any) -> None:
         module.flatten_parameters()
 
 
+def states_of_lstm(states: Any) -> Any:
+    """The states that MindSpore's LSTM takes: a tuple of what torch's takes in a list, too."""
+    return tuple(states) if isinstance(states, list) else states
+
+
 _NATIVE_NAMES = frozenset("gamma beta moving_mean moving_variance embedding_table w".split())
 #: What torch and MindSpore call the same parameter of a layer.
 TWINS = {

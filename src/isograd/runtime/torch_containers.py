@@ -200,7 +200,7 @@ class ModuleDict(Module, nn.CellDict):  # type: ignore[misc]
 
 
 def _parameter(value: Any) -> Any:
-    return value if isinstance(value, ms.Parameter) else ms.Parameter(value)
+    return value if isinstance(value, (ms.Parameter, nn.Cell)) else ms.Parameter(value)
 
 
 class ParameterList(Module):
@@ -221,57 +221,86 @@ class ParameterList(Module):
             self.append(value)
         return self
 
+    def __iadd__(self, values: Iterable[Any]) -> ParameterList:
+        return self.extend(values)
+
+    def elements(self) -> list[Any]:
+        """All of them, in a static graph, too: `self[0]` is a constant there, and never learns."""
+        return [getattr(self, str(place)) for place in range(len(self))]
+
     def __getitem__(self, index: Any) -> Any:
-        return list(self._params.values())[index]
+        return self.elements()[index]
 
     def __setitem__(self, index: int, value: Any) -> None:
-        self._params[str(index % len(self))] = _parameter(value)
+        if isinstance(value, nn.Cell):
+            setattr(self, str(index % len(self)), value)
+        else:
+            self._params[str(index % len(self))] = _parameter(value)
 
     def __len__(self) -> int:
-        return len(self._params)
+        return len(self._params) + len(self._cells)
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(list(self._params.values()))
+        return iter(self.elements())
 
 
 class ParameterDict(Module):
-    """torch.nn.ParameterDict."""
+    """torch.nn.ParameterDict, of Parameters and of their lists and dictionaries."""
 
     def __init__(self, parameters: Any = None) -> None:
         super().__init__()
+        self._names: list[str] = []
         if parameters is not None:
             self.update(parameters)
 
+    def elements(self) -> dict[str, Any]:
+        """All of them, in a static graph, too: `self["a"]` is a constant there."""
+        return {name: getattr(self, name) for name in self._names}
+
     def __getitem__(self, key: str) -> Any:
-        return self._params[key]
+        return self.elements()[key]
 
     def __setitem__(self, key: str, value: Any) -> None:
-        self._params.setdefault(key, None)
+        if key not in self._names:
+            self._names.append(key)
+        if not isinstance(value, nn.Cell):
+            self._params.setdefault(key, None)
         setattr(self, key, _parameter(value))
 
     def __delitem__(self, key: str) -> None:
-        del self._params[key]
+        self._names.remove(key)
+        del (self._params if key in self._params else self._cells)[key]
 
     def __len__(self) -> int:
-        return len(self._params)
+        return len(self.elements())
 
     def __iter__(self) -> Iterator[str]:
-        return iter(list(self._params))
+        return iter(list(self.elements()))
 
     def __contains__(self, key: str) -> bool:
-        return key in self._params
+        return key in self.elements()
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """What has a name, or the default."""
+        return self.elements().get(key, default)
+
+    def pop(self, key: str) -> Any:
+        """Remove a name; what it meant."""
+        value = self[key]
+        del self[key]
+        return value
 
     def keys(self) -> Any:
         """The names."""
-        return self._params.keys()
+        return self.elements().keys()
 
     def values(self) -> Any:
         """The parameters."""
-        return self._params.values()
+        return self.elements().values()
 
     def items(self) -> Any:
         """Names and parameters."""
-        return self._params.items()
+        return self.elements().items()
 
     def update(self, parameters: Any) -> None:
         """More, or others for the same names."""

@@ -15,6 +15,7 @@ from isograd.convert.analysis.changed_lists import changes_of
 from isograd.convert.analysis.methods import dicts_of_keywords, left_out
 from isograd.convert.analysis.own_gradients import FUNCTIONS, own_gradient
 from isograd.convert.analysis.own_lists import reversed_lists
+from isograd.convert.analysis.parameter_containers import PARAMETER_CONTAINERS
 from isograd.convert.facts import Facts
 from isograd.convert.file import FileEdit
 from isograd.convert.model import Finding, Level
@@ -25,6 +26,7 @@ from isograd.convert.training.descent import descent_of
 from isograd.convert.training.draws import Draws, drawing_apis
 from isograd.convert.training.given import graphs_given
 from isograd.convert.training.index import Index
+from isograd.convert.training.kept_parameters import unseen_parameters
 from isograd.convert.training.late_changes import late_changes
 from isograd.convert.training.model import EagerError, StepPlan
 from isograd.convert.training.names import OPTIMIZERS
@@ -34,6 +36,7 @@ from isograd.convert.training.record_files import KnownRecords, with_records
 from isograd.convert.training.records import Imports, RecordError
 from isograd.convert.training.rewrite import Rewritten, rewritten
 from isograd.convert.training.verdicts import in_compiled_code, refused_by_graph
+from isograd.convert.training.written_state import written_state
 from isograd.knowledge.entry import Entry
 from isograd.static_graph.find import compiled_functions, find_in_file
 from isograd.static_graph.rule import SILENT
@@ -168,8 +171,12 @@ def decide(
     _look_at_zeroing(found)
     if not found.findings:
         _look_at_trees(found, trees, by_hand, KnownRecords(modules, imports))
+        for place in written_state(trees, {name for _, own in facts for _, name in own.buffers}):
+            found.say(*place)
         _look_at_changes(found, trees, settings)
         _look_at_inputs(found, trees, edits, reading)
+        if not apis.isdisjoint(PARAMETER_CONTAINERS):
+            _look_at_parameters(found, trees, edits, reading)
         _look_at_apis(found, edits, trees, dict(facts), refused_by_graph(entries))
         _look_at_draws(found, trees, dict(facts), entries)
     if found.findings:
@@ -231,6 +238,19 @@ def _look_at_inputs(
         networks = [compiled.node for compiled in compiled_functions(FileScope(tree))]
         if (one := asked.first(networks)) is not None:
             found.say(name, one.node, f"{ast.unparse(one.node)} is asked once: {one.reason}")
+
+
+def _look_at_parameters(
+    found: _Found,
+    trees: list[tuple[str, ast.Module]],
+    edits: list[FileEdit],
+    reading: Callable[[str], FileEdit | None],
+) -> None:
+    """Parameters that a static graph would take for constants."""
+    by_name = {edit.file: edit for edit in edits}
+    read = [by_name.get(name) or reading(name) for name, _ in trees]
+    for name, node, reason in unseen_parameters([one for one in read if one is not None]):
+        found.say(name, node, reason)
 
 
 def _look_at_apis(

@@ -1,0 +1,106 @@
+"""Writes into buffers and data of tensors in what a compiled step would run.
+
+A static graph takes a buffer for a constant: what is written to it counts, but products of what
+were zeros when it was compiled stay zeros.  To bind a buffer to another tensor it refuses, and
+`p.data` of a Parameter is a constant for it.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection, Iterable, Iterator, Mapping
+
+from isograd.static_graph.find import compiled_functions
+from isograd.static_graph.scope import FileScope, below
+
+_DATA = "data"
+_SUMS = (ast.Add, ast.Sub)
+
+
+def written_state(
+    trees: Iterable[tuple[str, ast.Module]], buffers: Collection[str]
+) -> Iterator[tuple[str, ast.AST, str]]:
+    """The file, the place and the reason for each.
+
+    buffers: their names, of all classes of the project.
+    """
+    written: dict[str, tuple[str, ast.expr]] = {}
+    read: set[str] = set()
+    for name, tree in trees:
+        for compiled in compiled_functions(FileScope(tree)):
+            inside = below(compiled.node)
+            parents = {part: node for node in inside for part in ast.iter_child_nodes(node)}
+            for node in inside:
+                if _is_lost(node, parents, buffers):
+                    yield name, node, _reason(node)
+                elif (place := _place_of_write(node)) is not None:
+                    written |= dict.fromkeys(_in_chain(place, buffers), (name, place))
+                elif _is_buffer(node, parents, buffers) and not _is_added(node, parents):
+                    read.add(getattr(node, "attr", ""))
+    for buffer in sorted(written.keys() & read):
+        name, place = written[buffer]
+        yield name, place, _reason(place)
+
+
+def _reason(node: ast.AST) -> str:
+    return f"what is written to {ast.unparse(node)} is no part of a static graph"
+
+
+def _is_lost(node: ast.AST, parents: Mapping[ast.AST, ast.AST], buffers: Collection[str]) -> bool:
+    """`self.buffer = …`, `self.buffer[0] = …`, `self.layer.weight.data = …` or `… *= 2`."""
+    if not isinstance(getattr(node, "ctx", None), ast.Store):
+        return False
+    if isinstance(node, ast.Subscript):
+        return getattr(node.value, "attr", "") in buffers
+    if not isinstance(node, ast.Attribute):
+        return False
+    change = parents[node]
+    if node.attr in buffers:
+        is_added = isinstance(change, ast.AugAssign) and isinstance(change.op, _SUMS)
+        return not is_added
+    is_of_another = isinstance(node.value, ast.Attribute) and node.value.attr not in buffers
+    return is_of_another and (node.attr == _DATA or isinstance(change, ast.AugAssign))
+
+
+def _is_buffer(node: ast.AST, parents: Mapping[ast.AST, ast.AST], buffers: Collection[str]) -> bool:
+    """Whether it names a buffer, and no method."""
+    if not isinstance(node, ast.Attribute) or node.attr not in buffers:
+        return False
+    parent = parents.get(node)
+    return not (isinstance(parent, ast.Call) and parent.func is node)
+
+
+def _place_of_write(node: ast.AST) -> ast.expr | None:
+    """What a subscript, `.data` or a method is written to that changes a tensor."""
+    if isinstance(node, (ast.Subscript, ast.Attribute)) and isinstance(node.ctx, ast.Store):
+        return node
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        name = node.func.attr
+        return node.func.value if name.endswith("_") and not name.endswith("__") else None
+    return None
+
+
+def _in_chain(node: ast.expr, buffers: Collection[str]) -> Iterator[str]:
+    """The buffers to which elements, data and methods lead."""
+    while isinstance(node, (ast.Attribute, ast.Subscript, ast.Call)):
+        if isinstance(node, ast.Attribute) and node.attr in buffers:
+            yield node.attr
+        if not isinstance(node, ast.Call):
+            node = node.value
+        elif isinstance(node.func, ast.Attribute):
+            node = node.func.value
+        else:
+            return
+
+
+def _is_added(node: ast.AST, parents: Mapping[ast.AST, ast.AST]) -> bool:
+    """Whether a buffer is written, or no more than added to something."""
+    parent = parents.get(node)
+    while isinstance(parent, (ast.Subscript, ast.Attribute)) and parent.value is node:
+        if isinstance(parent, ast.Attribute) and parent.attr != _DATA:
+            return parent.attr in ("add_", "sub_", "copy_", "fill_", "zero_")
+        node, parent = parent, parents.get(parent)
+    if isinstance(parent, (ast.BinOp, ast.AugAssign)):
+        return isinstance(parent.op, _SUMS)
+    is_target = isinstance(parent, ast.Assign) and node in parent.targets
+    return is_target and isinstance(node, ast.Subscript)

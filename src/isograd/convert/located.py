@@ -91,11 +91,7 @@ _CLAMPS = frozenset("clamp clamp_ clip clip_".split())
 #: The first part of what a file imports from.
 _IMPORTS = re.compile(r"^[ \t]*(?:from|import)[ \t]+(\.|\w+)", re.MULTILINE)
 #: What compiled steps are written with, which no import binds yet.
-_WRITTEN: dict[str, Value] = {
-    name: Foreign(spelled.replace("ms.", "mindspore.", 1))
-    for name, spelled in SPELLED.items()
-    if spelled.startswith("ms.")
-}
+_WRITTEN = {name: Foreign(said.replace("ms.", "mindspore.", 1)) for name, said in SPELLED.items()}
 _KINDS = frozenset(
     (ast.Name, ast.Attribute, ast.Call, ast.Dict, ast.Assign, ast.FunctionDef,
      ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)

@@ -11,17 +11,12 @@ import functools
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from isograd.convert.analysis.changed_lists import changes_of
-from isograd.convert.analysis.methods import dicts_of_keywords, left_out
-from isograd.convert.analysis.own_gradients import FUNCTIONS, own_gradient
-from isograd.convert.analysis.own_lists import reversed_lists
 from isograd.convert.analysis.parameter_containers import PARAMETER_CONTAINERS
 from isograd.convert.facts import Facts
 from isograd.convert.file import FileEdit
 from isograd.convert.model import Finding, Level
 from isograd.convert.text import wide
 from isograd.convert.training.asked_once import AskedOnce
-from isograd.convert.training.defaults import unfound_defaults
 from isograd.convert.training.descent import descent_of
 from isograd.convert.training.draws import Draws, drawing_apis
 from isograd.convert.training.given import graphs_given
@@ -34,14 +29,13 @@ from isograd.convert.training.phases import SWITCH
 from isograd.convert.training.recognise import backward_calls, plan_of
 from isograd.convert.training.record_files import KnownRecords, with_records
 from isograd.convert.training.records import Imports, RecordError
+from isograd.convert.training.refusals import changes_what_learns, kept_as_functions, refusals
 from isograd.convert.training.rewrite import Rewritten, rewritten
 from isograd.convert.training.verdicts import in_compiled_code, refused_by_graph
 from isograd.convert.training.written_state import written_state
 from isograd.knowledge.entry import Entry
-from isograd.static_graph.find import compiled_functions, find_in_file
-from isograd.static_graph.rule import SILENT
+from isograd.static_graph.find import compiled_functions
 from isograd.static_graph.scope import FileScope
-from isograd.static_graph.table import consequence
 
 #: What needs recorded gradients, or does not happen in a compiled step.
 _RECORDED = (
@@ -67,8 +61,6 @@ _MEMBERS = ("torch.optim.Optimizer.", "torch.optim.lr_scheduler", "torch.optim.s
 #: The tensor itself, unless its second argument says that it learns.
 _VARIABLE = "torch.autograd.Variable"
 _GRADIENT = "torch.Tensor.grad"
-#: Rules about objects that hold fields, and about dictionaries.
-_RECORDS = ("dataclass", "named_tuple", "ordered_dict")
 _PARALLEL = "torch.nn.parallel.DistributedDataParallel"
 _CODE = "eager-training"
 _ADVICE = "It runs eagerly, as written; write one step as a function to have it compiled."
@@ -112,15 +104,6 @@ def may_record(facts: Iterable[Facts], decision: Decision) -> bool:
 
 def _is_recorded(api: str) -> bool:
     return api.startswith(_RECORDED) and not api.startswith((*_HARMLESS, *_OF_FUNCTIONS))
-
-
-def _kept_as_functions(tree: ast.Module) -> Iterator[ast.ClassDef]:
-    """Classes derived from torch's Function that no cell can be."""
-    file = FileScope(tree)
-    for name, scope in file.classes.items():
-        if any(base in FUNCTIONS for base in scope.bases):
-            if own_gradient(scope.node, tree) is None:
-                yield file.classes[name].node
 
 
 def takes_gradients(facts: Facts) -> bool:
@@ -202,10 +185,10 @@ def _look_at_trees(
     records: KnownRecords,
 ) -> None:
     for name, tree in trees:
-        for own_class in _kept_as_functions(tree):
+        for own_class in kept_as_functions(tree):
             found.say(name, own_class, f"{own_class.name} keeps more than inputs and outputs")
         is_record = functools.partial(records.makes_one, name)
-        for node, reason in _refusals(tree, by_hand.get(name, frozenset()), is_record):
+        for node, reason in refusals(tree, by_hand.get(name, frozenset()), is_record):
             found.say(name, node, reason)
 
 
@@ -331,7 +314,7 @@ def _look_at_loops(found: _Found, edit: FileEdit, by_hand: frozenset[int]) -> No
                 raise EagerError(call, "a tensor learns that is no network's parameter")
             # Said first: a loss of such a tensor looks as if nothing in it learned.
             for said in call.keywords:
-                if said.lineno not in by_hand and (reason := _changes_what_learns(said)):
+                if said.lineno not in by_hand and (reason := changes_what_learns(said)):
                     raise EagerError(said.value, reason)
         plans = found.plans[edit.file] = [plan_of(call, edit) for call in backward_calls(edit)]
         _look_at_switches(edit, plans)
@@ -378,57 +361,6 @@ def _descended(edit: FileEdit) -> frozenset[int]:
         if isinstance(node, (ast.For, ast.With)) and descent_of(node, edit) is not None
         for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)
     )
-
-
-def _refusals(
-    tree: ast.Module, by_hand: frozenset[int], is_record: Callable[[int, int], bool]
-) -> Iterator[tuple[ast.AST, str]]:
-    """What of a file does not compile to the same, or learns outside of networks.
-
-    by_hand: lines that read gradients for a step of their own.  is_record: whether the call at a
-    place makes what is looked at with all that uses it.
-    """
-    file = FileScope(tree)
-    backwards = {
-        (call.lineno, call.col_offset)
-        for function in ast.walk(tree)
-        if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef))
-        for call in (*reversed_lists(function), *(one.call for one in changes_of(function)))
-    }
-    written_anew = {(d.lineno, d.col_offset) for d in dicts_of_keywords(tree)}  # type: ignore[attr-defined]
-    written_anew |= backwards
-    written_anew |= {(node.lineno, node.col_offset) for node in left_out(tree)}  # type: ignore[attr-defined]
-    for place in find_in_file(file, is_torch=True):
-        if (place.line, place.column) in written_anew or (place.code == "zip.strict" and place.cls):
-            continue  # written anew
-        if place.code.partition(".")[0] in _RECORDS and is_record(place.line, place.column):
-            continue
-        if consequence(place.code) in (*SILENT, "refused"):
-            where = place.cls or place.function
-            at = ast.Pass(lineno=place.line, col_offset=place.column)
-            yield at, f"{place.code} in {where} is no part of a static graph"
-    yield from unfound_defaults(tree)
-    for node in ast.walk(tree):
-        reason = _changes_what_learns(node)
-        if reason and getattr(node, "lineno", 0) not in by_hand:
-            yield (node.value if isinstance(node, ast.keyword) else node), reason
-
-
-def _changes_what_learns(node: ast.AST) -> str:
-    """Why a node asks for recorded gradients; empty where it does not."""
-    if isinstance(node, ast.keyword) and node.arg == "requires_grad":
-        return "" if _is_false(node.value) else "a tensor learns that is no network's parameter"
-    if isinstance(node, ast.Attribute) and node.attr in ("requires_grad_", "no_sync", "grad"):
-        return f"{node.attr} reads or changes what is recorded"
-    if isinstance(node, ast.Assign) and not _is_false(node.value):
-        for target in node.targets:
-            if isinstance(target, ast.Attribute) and target.attr == "requires_grad":
-                return "what learns changes"
-    return ""
-
-
-def _is_false(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is False
 
 
 def _in_class(node: ast.AST, parents: dict[ast.AST, ast.AST]) -> bool:

@@ -1,0 +1,79 @@
+"""What of a file keeps a project's loops eager, whatever the loops are."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+
+from isograd.convert.analysis.changed_lists import changes_of
+from isograd.convert.analysis.methods import dicts_of_keywords, left_out
+from isograd.convert.analysis.own_gradients import FUNCTIONS, own_gradient
+from isograd.convert.analysis.own_lists import reversed_lists
+from isograd.convert.training.defaults import unfound_defaults
+from isograd.static_graph.find import find_in_file
+from isograd.static_graph.rule import SILENT
+from isograd.static_graph.scope import FileScope
+from isograd.static_graph.table import consequence
+
+#: Rules about objects that hold fields, and about dictionaries.
+_RECORDS = ("dataclass", "named_tuple", "ordered_dict")
+
+
+def kept_as_functions(tree: ast.Module) -> Iterator[ast.ClassDef]:
+    """Classes derived from torch's Function that no cell can be."""
+    file = FileScope(tree)
+    for name, scope in file.classes.items():
+        if any(base in FUNCTIONS for base in scope.bases):
+            if own_gradient(scope.node, tree) is None:
+                yield file.classes[name].node
+
+
+def refusals(
+    tree: ast.Module, by_hand: frozenset[int], is_record: Callable[[int, int], bool]
+) -> Iterator[tuple[ast.AST, str]]:
+    """What of a file does not compile to the same, or learns outside of networks.
+
+    by_hand: lines that read gradients for a step of their own.  is_record: whether the call at a
+    place makes what is looked at with all that uses it.
+    """
+    file = FileScope(tree)
+    backwards = {
+        (call.lineno, call.col_offset)
+        for function in ast.walk(tree)
+        if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef))
+        for call in (*reversed_lists(function), *(one.call for one in changes_of(function)))
+    }
+    written_anew = {(d.lineno, d.col_offset) for d in dicts_of_keywords(tree)}  # type: ignore[attr-defined]
+    written_anew |= backwards
+    written_anew |= {(node.lineno, node.col_offset) for node in left_out(tree)}  # type: ignore[attr-defined]
+    for place in find_in_file(file, is_torch=True):
+        if (place.line, place.column) in written_anew or (place.code == "zip.strict" and place.cls):
+            continue  # written anew
+        if place.code.partition(".")[0] in _RECORDS and is_record(place.line, place.column):
+            continue
+        if consequence(place.code) in (*SILENT, "refused"):
+            where = place.cls or place.function
+            at = ast.Pass(lineno=place.line, col_offset=place.column)
+            yield at, f"{place.code} in {where} is no part of a static graph"
+    yield from unfound_defaults(tree)
+    for node in ast.walk(tree):
+        reason = changes_what_learns(node)
+        if reason and getattr(node, "lineno", 0) not in by_hand:
+            yield (node.value if isinstance(node, ast.keyword) else node), reason
+
+
+def changes_what_learns(node: ast.AST) -> str:
+    """Why a node asks for recorded gradients; empty where it does not."""
+    if isinstance(node, ast.keyword) and node.arg == "requires_grad":
+        return "" if _is_false(node.value) else "a tensor learns that is no network's parameter"
+    if isinstance(node, ast.Attribute) and node.attr in ("requires_grad_", "no_sync", "grad"):
+        return f"{node.attr} reads or changes what is recorded"
+    if isinstance(node, ast.Assign) and not _is_false(node.value):
+        for target in node.targets:
+            if isinstance(target, ast.Attribute) and target.attr == "requires_grad":
+                return "what learns changes"
+    return ""
+
+
+def _is_false(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is False

@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 
+from isograd.convert.analysis.changed_lists import changes_of
 from isograd.convert.file import FileEdit
 from isograd.convert.training.callers import Callers
 from isograd.convert.training.changes import OF_CONTAINERS
@@ -65,6 +66,7 @@ class AskedOnce:
     reading: Callable[[str], FileEdit | None]
     _scopes: dict[ast.AST, FileScope] = field(default_factory=dict)
     _edits: dict[ast.AST, FileEdit | None] = field(default_factory=dict)
+    _changes: dict[ast.AST, set[ast.Call]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._bound, self._callers = ReachingValues(self.index), Callers(self.index)
@@ -145,7 +147,7 @@ class AskedOnce:
         elif isinstance(function, ast.Name) and not api and self._is_next(call):
             yield f"next of {ast.unparse(call.args[0])}"
         if isinstance(function, ast.Attribute):
-            if function.attr in _TAKING:
+            if function.attr in _TAKING and not self._is_written_anew(call):
                 yield f"{function.attr} takes an element away and"
             yield from self._methods(function)
             return
@@ -154,6 +156,15 @@ class AskedOnce:
                 yield from _named(held.made_by, "__call__")
             elif not isinstance(held, ast.ClassDef):
                 yield held
+
+    def _is_written_anew(self, call: ast.Call) -> bool:
+        """Whether a port binds what is left to the list's name."""
+        around = self._bound.scope(call)
+        if not isinstance(around, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            return False
+        if around not in self._changes:
+            self._changes[around] = {change.call for change in changes_of(around)}
+        return call in self._changes[around]
 
     def _methods(self, function: ast.Attribute) -> Iterator[_Held]:
         for held in self._held(function.value, set()):

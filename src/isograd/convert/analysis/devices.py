@@ -77,6 +77,8 @@ def is_name_of_device(name: ast.Name, of: Devices) -> bool:
 
 
 def _is_name_of_one(name: ast.Name, of: Devices) -> bool:
+    if _is_brought(name, of):
+        return False
     scope: ast.AST = of.tree.scope(name)
     while True:
         annotation = _annotation(name.id, scope)
@@ -91,6 +93,19 @@ def _is_name_of_one(name: ast.Name, of: Devices) -> bool:
         if _is_bound(name.id, scope, of):
             return False
         scope = of.tree.scope(scope)
+
+
+def _is_brought(name: ast.Name, of: Devices) -> bool:
+    """Whether an import or the argument of a lambda may bring what a name holds."""
+    imports = of.tree.of(ast.Import, ast.ImportFrom)
+    brought = {part.asname or part.name for node in imports for part in node.names}
+    lambdas = (node for node in of.tree.above(name) if isinstance(node, ast.Lambda))
+    return not brought.isdisjoint((name.id, "*")) or any(
+        part.arg == name.id
+        for node in lambdas
+        for part in ast.walk(node.args)
+        if isinstance(part, ast.arg)
+    )
 
 
 def _annotation(name: str, scope: ast.AST) -> ast.expr | None:
@@ -128,7 +143,8 @@ def _stores(name: str, scope: ast.AST, of: Devices) -> list[ast.AST]:
     """What binds a name in a scope, or in an inner one that says it is this one's."""
     found = []
     for part in of.tree.binding:
-        if getattr(part, "id", getattr(part, "name", "")) == name:
+        is_named = getattr(part, "id", getattr(part, "name", "")) == name
+        if is_named and not of.tree.is_in_class_body(part):
             own = of.tree.scope(part)
             if own is scope or _is_handed_out(name, own):
                 found.append(part)

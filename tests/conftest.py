@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import importlib
 import os
 import subprocess
@@ -46,11 +45,6 @@ def pytest_configure(config: pytest.Config) -> None:
     if "isograd" in marked:
         marked.remove("isograd")
         marked.add("isograd.testing")
-
-
-def pytest_collection_finish() -> None:
-    """What stands when the tests begin stays: no collection of garbage goes through it again."""
-    gc.freeze()
 
 
 #: The files that take longest; begun last, one of them would run alone at the end.

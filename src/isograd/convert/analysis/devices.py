@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from isograd.convert.tree import Tree, is_none
 from isograd.convert.use import Use
 
-_DEVICES = frozenset(("torch.Tensor.device", "torch.device"))
-#: What an annotation names that is a device where something is moved to it.
-_ANNOTATED = frozenset(("torch.device", "torch.Device", "torch.types.Device"))
-_TEXTS = frozenset(("str", "int"))
-#: Where a device by its number is meant, and not a count of elements.
-_OPTIONAL = frozenset(("Optional", "Union"))
+#: What of torch's makes a device or is one.
+DEVICES = frozenset(("torch.Tensor.device", "torch.device"))
+#: What an annotation says of a device, by torch's names and by Python's; texts and numbers are
+#: devices where something is moved to them.
+_ANNOTATED = frozenset(("torch.device", "torch.types.Device"))
+_PLAIN = frozenset(("str", "int"))
+#: Annotations that list what may be there.
+_LISTING = frozenset(("Optional", "Union"))
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,7 @@ def is_asked(value: ast.expr | None, of: Devices, *, is_sure: bool = False) -> b
     if value is None:
         return False
     use = of.use_of(value.func if isinstance(value, ast.Call) else value)
-    return use is not None and use.api in _DEVICES and (use.is_sure or not is_sure)
+    return use is not None and use.api in DEVICES and (use.is_sure or not is_sure)
 
 
 def is_name_of_device(name: ast.Name, of: Devices) -> bool:
@@ -72,8 +74,10 @@ def is_name_of_device(name: ast.Name, of: Devices) -> bool:
 
     What is asked of something that is called a tensor's `device` there is one, whatever it is of.
     """
-    values = _values(name.id, of.tree.scope(name), of)
-    return bool(values) and all(is_asked(value, of) for value in values)
+    scope = of.tree.scope(name)
+    values = [_bound_to(store, of) for store in _stores(name.id, scope, of)]
+    is_given = _parameter(name.id, scope) is not None
+    return bool(values) and not is_given and all(is_asked(value, of) for value in values)
 
 
 def _is_name_of_one(name: ast.Name, of: Devices) -> bool:
@@ -81,17 +85,14 @@ def _is_name_of_one(name: ast.Name, of: Devices) -> bool:
         return False
     scope: ast.AST = of.tree.scope(name)
     while True:
-        annotation = _annotation(name.id, scope)
-        if annotation is not None:
-            stores = _stores(name.id, scope, of)
-            return not stores and _says_device(annotation, of)
-        values = _values(name.id, scope, of)
-        if values or scope is of.tree.module:
-            return bool(values) and all(
-                value is not None and is_device(value, of) for value in values
-            )
-        if _is_bound(name.id, scope, of):
-            return False
+        parameter = _parameter(name.id, scope)
+        stores = _stores(name.id, scope, of)
+        if parameter is not None:
+            annotation = parameter.annotation
+            return not stores and annotation is not None and _says_device(annotation, of)
+        if stores or scope is of.tree.module:
+            values = [_bound_to(store, of) for store in stores]
+            return bool(values) and all(v is not None and is_device(v, of) for v in values)
         scope = of.tree.scope(scope)
 
 
@@ -101,22 +102,15 @@ def _is_brought(name: ast.Name, of: Devices) -> bool:
     brought = {part.asname or part.name for node in imports for part in node.names}
     lambdas = (node for node in of.tree.above(name) if isinstance(node, ast.Lambda))
     return not brought.isdisjoint((name.id, "*")) or any(
-        part.arg == name.id
-        for node in lambdas
-        for part in ast.walk(node.args)
-        if isinstance(part, ast.arg)
+        _parameter(name.id, node) is not None for node in lambdas
     )
 
 
-def _annotation(name: str, scope: ast.AST) -> ast.expr | None:
-    """What a parameter is said to be."""
+def _parameter(name: str, scope: ast.AST) -> ast.arg | None:
+    """The parameter of a function that has a name."""
     arguments = getattr(scope, "args", None)
-    parts: list[ast.arg] = (
-        []
-        if arguments is None
-        else [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
-    )
-    return next((part.annotation for part in parts if part.arg == name), None)
+    parts = ast.walk(arguments) if arguments is not None else ()
+    return next((part for part in parts if isinstance(part, ast.arg) and part.arg == name), None)
 
 
 def _says_device(annotation: ast.expr, of: Devices) -> bool:
@@ -133,8 +127,8 @@ def _says_device(annotation: ast.expr, of: Devices) -> bool:
         base = annotation.value
         name = base.attr if isinstance(base, ast.Attribute) else getattr(base, "id", "")
         parts = getattr(annotation.slice, "elts", [annotation.slice])
-        return name in _OPTIONAL and all(is_none(p) or _says_device(p, of) for p in parts)
-    if isinstance(annotation, ast.Name) and annotation.id in _TEXTS:
+        return name in _LISTING and all(is_none(p) or _says_device(p, of) for p in parts)
+    if isinstance(annotation, ast.Name) and annotation.id in _PLAIN:
         return annotation.id not in of.tree.stored
     return of.named.get(annotation, "") in _ANNOTATED
 
@@ -160,29 +154,10 @@ def _is_handed_out(name: str, scope: ast.AST) -> bool:
     )
 
 
-def _is_bound(name: str, scope: ast.AST, of: Devices) -> bool:
-    arguments = getattr(scope, "args", None)
-    is_given = arguments is not None and any(
-        isinstance(part, ast.arg) and part.arg == name for part in ast.walk(arguments)
-    )
-    return is_given or bool(_stores(name, scope, of))
-
-
-def _values(name: str, scope: ast.AST, of: Devices) -> list[ast.expr | None]:
-    """What a scope binds to a name; None for what no assignment shows, empty for a parameter."""
-    arguments = getattr(scope, "args", None)
-    if arguments is not None and any(
-        isinstance(part, ast.arg) and part.arg == name for part in ast.walk(arguments)
-    ):
-        return []
-    return [
-        _bound_to(store, of) if isinstance(store, ast.Name) else None
-        for store in _stores(name, scope, of)
-    ]
-
-
-def _bound_to(store: ast.Name, of: Devices) -> ast.expr | None:
+def _bound_to(store: ast.AST, of: Devices) -> ast.expr | None:
     """What an assignment binds to a name, also in `b, n, device = *x.shape, x.device`."""
+    if not isinstance(store, ast.Name):
+        return None  # a function or a class
     parent = of.tree.parents[store]
     if isinstance(parent, ast.Assign):
         return parent.value

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from isograd.convert import layout
-from isograd.convert.analysis.devices import Devices, is_device
+from isograd.convert.analysis.devices import DEVICES, Devices, is_device
 from isograd.convert.file import FileEdit
 from isograd.convert.passes.elements import POSTFIX
 from isograd.convert.passes.example import Example
@@ -15,8 +15,6 @@ _MOVE = "torch.Tensor.to"
 _MOVES = frozenset((_MOVE, "torch.nn.Module.to"))
 #: What of a move says where to, and how.
 _WHERE = frozenset("device non_blocking memory_format".split())
-#: What is torch's, and no dtype.
-_DEVICES = frozenset(("torch.Tensor.device", "torch.device"))
 
 
 class DeviceMoves:
@@ -129,4 +127,4 @@ def _is_dtype(value: ast.expr, file: FileEdit) -> bool:
     use = file.use(value)
     if use is None or use.is_member or not isinstance(value, ast.Attribute):
         return False
-    return use.is_sure and use.api.count(".") == 1 and use.api not in _DEVICES
+    return use.is_sure and use.api.count(".") == 1 and use.api not in DEVICES

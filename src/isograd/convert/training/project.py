@@ -16,7 +16,7 @@ from isograd.convert.facts import Facts
 from isograd.convert.file import FileEdit
 from isograd.convert.model import Finding, Level
 from isograd.convert.text import wide
-from isograd.convert.training.asked_once import AskedOnce
+from isograd.convert.training.asked_once import Asked, AskedOnce
 from isograd.convert.training.descent import descent_of
 from isograd.convert.training.draws import Draws, drawing_apis
 from isograd.convert.training.given import graphs_given
@@ -138,6 +138,8 @@ def decide(
     apis: set[str] = set()
     looked_at = {edit.file for edit in edits}
     by_hand = {edit.file: _descended(edit) for edit in edits}
+    by_name = {edit.file: edit for edit in edits}
+    known = functools.cache(lambda name: by_name.get(name) or reading(name))
     for name, own in facts:
         members = {member.api for member in own.members.values()}
         apis |= own.apis | members
@@ -157,18 +159,17 @@ def decide(
         for place in written_state(trees, {name for _, own in facts for _, name in own.buffers}):
             found.say(*place)
         _look_at_changes(found, trees, settings)
-        _look_at_inputs(found, trees, edits, reading)
+        _look_at_inputs(found, trees, edits, known)
         if not apis.isdisjoint(PARAMETER_CONTAINERS):
-            _look_at_parameters(found, trees, edits, reading)
+            _look_at_parameters(found, trees, known)
         _look_at_apis(found, edits, trees, dict(facts), refused_by_graph(entries))
         _look_at_draws(found, trees, dict(facts), entries)
     if found.findings:
         return Decision(findings=tuple(found.findings[:1]))
     averages = any(api.startswith(_PARALLEL) for api in apis)
-    by_name = {edit.file: edit for edit in edits}
     files = {n: rewritten(by_name[n], plans, averages) for n, plans in found.plans.items()}
     try:
-        return Decision(with_records(files, modules, imports, lambda name: _text(reading(name))))
+        return Decision(with_records(files, modules, imports, lambda name: _text(known(name))))
     except RecordError as error:
         found.say(error.file, error.node, str(error))
         return Decision(findings=tuple(found.findings))
@@ -206,32 +207,30 @@ def _look_at_inputs(
     edits: list[FileEdit],
     reading: Callable[[str], FileEdit | None],
 ) -> None:
-    by_name = {edit.file: edit for edit in edits}
-    plans = [(by_name[name], plan) for name, several in found.plans.items() for plan in several]
+    plans = [(edit, plan) for edit in edits for plan in found.plans.get(edit.file, ())]
     index = Index.of(trees)
-    for name, node, reason in graphs_given(index, plans, lambda n: by_name.get(n) or reading(n)):
+    for name, node, reason in graphs_given(index, plans, reading):
         found.say(name, node, reason)
-    asked = AskedOnce(index, lambda n: by_name.get(n) or reading(n))
-    for file, plan in plans:
-        again = plan.again.statements
-        one = asked.first([*plan.forward, plan.loss], plan.names.outside) or asked.first(again)
-        if one is not None:
-            found.say(file.file, one.node, f"{ast.unparse(one.node)} is asked once: {one.reason}")
+    asked = AskedOnce(index, reading)
+    first: list[tuple[str, Asked | None]] = []
+    for edit, plan in plans:
+        one = asked.first([*plan.forward, plan.loss], plan.names.outside)
+        first.append((edit.file, one or asked.first(plan.again.statements)))
     for name, tree in trees:
         networks = [compiled.node for compiled in compiled_functions(FileScope(tree))]
-        if (one := asked.first(networks)) is not None:
+        first.append((name, asked.first(networks)))
+    for name, one in first:
+        if one is not None:
             found.say(name, one.node, f"{ast.unparse(one.node)} is asked once: {one.reason}")
 
 
 def _look_at_parameters(
     found: _Found,
     trees: list[tuple[str, ast.Module]],
-    edits: list[FileEdit],
     reading: Callable[[str], FileEdit | None],
 ) -> None:
     """Parameters that a static graph would take for constants."""
-    by_name = {edit.file: edit for edit in edits}
-    read = [by_name.get(name) or reading(name) for name, _ in trees]
+    read = [reading(name) for name, _ in trees]
     for name, node, reason in unseen_parameters([one for one in read if one is not None]):
         found.say(name, node, reason)
 

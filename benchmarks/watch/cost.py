@@ -1,8 +1,9 @@
 """What watching costs: `python benchmarks/watch/cost.py [--sample] [--only PART]`.
 
 Forms are interleaved in one process: blocks of steps in turn, so that all see the same machine.
-The time is the process's CPU time; of each form the median over its blocks is quoted as a ratio to
-the plain step.  Writes benchmarks/watch/results/cost.json.
+The time is the process's CPU time, or on a GPU (`--device cuda`, which runs torch's part alone) the
+wall's; of each form the median over its blocks is quoted as a ratio to the plain step.  Writes
+benchmarks/watch/results/cost.json.
 """
 
 from __future__ import annotations
@@ -31,11 +32,14 @@ from results import write
 import isograd
 
 Step = Callable[[], None]
+Clock = Callable[[], float]
 Form = Callable[[], contextlib.AbstractContextManager[Any]]
 
 
-def interleaved(step: Step, forms: dict[str, Form], blocks: int, steps: int) -> dict[str, Any]:
-    """CPU seconds per step of each form: the median, and its ratio to that of `plain`.
+def interleaved(
+    step: Step, forms: dict[str, Form], blocks: int, steps: int, clock: Clock = time.process_time
+) -> dict[str, Any]:
+    """Seconds per step of each form by a clock: the median, and its ratio to that of `plain`.
 
     The ratio of the least times as well: other work on the machine only adds to a time.
     """
@@ -45,12 +49,12 @@ def interleaved(step: Step, forms: dict[str, Form], blocks: int, steps: int) -> 
             with contextlib.redirect_stderr(io.StringIO()), form():
                 step()
                 for _ in range(steps):
-                    started = time.process_time()
+                    started = clock()
                     step()
-                    found[name].append(time.process_time() - started)
+                    found[name].append(clock() - started)
     plain, least = statistics.median(found["plain"]), min(found["plain"])
     return {
-        name: {"cpu_s": round(statistics.median(times), 4),
+        name: {"seconds": round(statistics.median(times), 4),
                "ratio": round(statistics.median(times) / plain, 3),
                "ratio_of_least": round(min(times) / least, 3)}
         for name, times in found.items()
@@ -65,7 +69,12 @@ def folders(root: Path) -> Iterator[Path]:
 
 
 def torch_cost(
-    root: Path, blocks: int, steps: int, size: int, msprobe: Path | None = None
+    root: Path,
+    blocks: int,
+    steps: int,
+    size: int,
+    msprobe: Path | None = None,
+    device: str = "cpu",
 ) -> dict[str, Any]:
     import torch
 
@@ -74,16 +83,17 @@ def torch_cost(
 
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    model = build()
+    batch, clock = (8, time.process_time) if device == "cpu" else (64, _settled)
+    model = build().to(device)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
-    draw = torch.Generator().manual_seed(0)
+    draw = torch.Generator(device).manual_seed(0)
     fresh = folders(root)
     trained = [(model, optimizer)]
 
     def step() -> None:
         model, optimizer = trained[-1]
-        x = torch.randn(8, 3, size, size, generator=draw)
-        y = torch.randint(0, 100, (8,), generator=draw)
+        x = torch.randn(batch, 3, size, size, generator=draw, device=device)
+        y = torch.randint(0, 100, (batch,), generator=draw, device=device)
         optimizer.zero_grad()
         torch.nn.functional.cross_entropy(model(x), y).backward()
         optimizer.step()
@@ -97,11 +107,12 @@ def torch_cost(
         "plain": contextlib.nullcontext,
         "watch": watch(0, 0),
         "watch, modules every step": watch(0, 1),
-        "isograd.record": lambda: isograd.record(model, next(fresh), optimizer=optimizer),
         "detect_anomaly": lambda: torch.autograd.detect_anomaly(check_nan=True),
     }
+    if device == "cpu":  # what it writes of such a batch is gigabytes a step
+        forms["isograd.record"] = lambda: isograd.record(model, next(fresh), optimizer=optimizer)
     if msprobe is not None:
-        other = build()
+        other = build().to(device)
         twin = other, torch.optim.SGD(other.parameters(), lr=0.01, momentum=0.9)
         monitor_by_msprobe(*twin, msprobe, root)
 
@@ -112,10 +123,19 @@ def torch_cost(
             trained.pop()
 
         forms["msprobe's monitor"] = monitored
-    found = interleaved(step, forms, blocks, steps)
+    found = interleaved(step, forms, blocks, steps, clock)
     found["steps"] = blocks * steps
-    found["replay"] = replay_cost(model, root / "replay", size, found["plain"]["cpu_s"])
+    inputs = torch.zeros(batch, 3, size, size, device=device)
+    found["replay"] = replay_cost(model, root / "replay", inputs, found["plain"]["seconds"], clock)
     return found
+
+
+def _settled() -> float:
+    """The time on the wall once the GPU has done all that it was given."""
+    import torch
+
+    torch.cuda.synchronize()
+    return time.perf_counter()
 
 
 def monitor_by_msprobe(model: Any, optimizer: Any, installed: Path, root: Path) -> None:
@@ -140,8 +160,13 @@ def monitor_by_msprobe(model: Any, optimizer: Any, installed: Path, root: Path) 
         monitor.set_monitor(model, optimizer=optimizer, grad_acc_steps=1)
 
 
-def replay_cost(model: Any, folder: Path, size: int, plain_s: float) -> dict[str, Any]:
-    """A step in whose third stage a NaN arises, from the optimizer's call on: replay and update."""
+def replay_cost(
+    model: Any, folder: Path, inputs: Any, plain_s: float, clock: Clock
+) -> dict[str, Any]:
+    """A step in whose third stage a NaN arises, from the optimizer's call on: replay and update.
+
+    inputs: shape (batch, 3, size, size), a tensor whose shape and device the step's inputs have.
+    """
     import torch
 
     class Spoilt(torch.nn.Module):
@@ -161,15 +186,16 @@ def replay_cost(model: Any, folder: Path, size: int, plain_s: float) -> dict[str
     ):
         for bad in (False, True):
             spoilt.is_bad = bad
-            x, y = torch.randn(8, 3, size, size), torch.randint(0, 100, (8,))
+            x = torch.randn_like(inputs)
+            y = torch.randint(0, 100, inputs.shape[:1], device=inputs.device)
             optimizer.zero_grad()
             torch.nn.functional.cross_entropy(model(x), y).backward()
-            started = time.process_time()
+            started = clock()
             optimizer.step()
-            spent = time.process_time() - started
+            spent = clock() - started
     assert any(alert.code == "loss.nonfinite" for alert in watched.alerts)
     origin = isograd.watch(folder).first_nonfinite or {}
-    return {"cpu_s": round(spent, 3), "ratio": round(spent / plain_s, 2),
+    return {"seconds": round(spent, 3), "ratio": round(spent / plain_s, 2),
             "operator": origin.get("operator"), "module": origin.get("module")}  # fmt: skip
 
 
@@ -290,6 +316,7 @@ def main() -> None:
     parser.add_argument("--blocks", type=int, default=6, help="of each form, 4 steps (default 6)")
     parser.add_argument("--edge", type=int, default=48, help="of MindSpore's pictures (default 48)")
     parser.add_argument("--msprobe", type=Path, help="a folder with mindstudio-probe installed")
+    parser.add_argument("--device", default="cpu", help="of torch's network: cuda, 224 pixels")
     options = parser.parse_args()
     # With AVX-512 convolutions of MindSpore 2.10 are the slow reference implementation.
     os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX2")
@@ -298,6 +325,9 @@ def main() -> None:
     blocks, steps = (1, 3) if options.sample else (options.blocks, 4)
     found: dict[str, Any] = {}
     try:
+        if options.device != "cpu":
+            found["torch"] = torch_cost(root, blocks, steps, 224, options.msprobe, options.device)
+            options.only = options.device
         if options.only in (None, "folder"):
             large = (2000, 50) if options.sample else (100_000, 200)
             found["folder"] = opening(root, *large)

@@ -147,6 +147,10 @@ class Training:
     change_loss: Callable[[int, Tensor, Tensor], Tensor] | None = None
     at_step: Callable[[int], None] | None = None
 
+    @property
+    def device(self) -> torch.device:
+        return next(self.model.parameters()).device
+
 
 @dataclass(frozen=True)
 class Fault:
@@ -157,6 +161,7 @@ class Fault:
     tasks: tuple[str, ...]
     plant: Callable[[Training], None]
     begins: int = 0
+    ends_gpu: bool = False
 
 
 def _rate_times_100(training: Training) -> None:
@@ -249,7 +254,9 @@ def _half_weights(training: Training) -> None:
 
 
 def _scale_stuck(training: Training) -> None:
-    training.scaler = torch.amp.GradScaler("cpu", init_scale=4.0, growth_interval=1000)
+    training.scaler = torch.amp.GradScaler(
+        training.device.type, init_scale=4.0, growth_interval=1000
+    )
 
     def change(step: int, output: Tensor, loss: Tensor) -> Tensor:
         return loss + torch.sqrt(output.square().sum() * 0)
@@ -259,7 +266,10 @@ def _scale_stuck(training: Training) -> None:
 
 def _static_too_large(training: Training) -> None:
     training.scaler = torch.amp.GradScaler(
-        "cpu", init_scale=2.0**126, growth_factor=1.0000001, backoff_factor=0.9999999
+        training.device.type,
+        init_scale=2.0**126,
+        growth_factor=1.0000001,
+        backoff_factor=0.9999999,
     )
 
     def change(step: int, output: Tensor, loss: Tensor) -> Tensor:
@@ -332,7 +342,7 @@ def _deep_sigmoids(training: Training) -> None:
         def forward(self, x: Tensor) -> Tensor:
             return self.stack(self.inner(x))
 
-    deep = planted(training.model, training.task.middle, Deep)
+    deep = planted(training.model, training.task.middle, Deep).to(training.device)
     training.optimizer.add_param_group({"params": list(deep.stack.parameters())})
 
 
@@ -351,7 +361,7 @@ FAULTS = (
     Fault("constant inputs", frozenset({"input.constant"}), ("mlp", "cnn", "unet", "mixer"),
           _constant_inputs),
     Fault("label outside", frozenset({"input.labels"}), ("mlp", "cnn", "resnet", "gru"),
-          _label_outside, BAD_STEP),
+          _label_outside, BAD_STEP, ends_gpu=True),
     Fault("momentum 0", frozenset({"statistics.stale"}), ("resnet",), _momentum_zero),
     Fault("norm in eval", frozenset({"statistics.stale"}), ("resnet",), _never_trained_norm),
     Fault("decay on all", frozenset({"optimizer.decay"}), ("mlp", "transformer", "resnet"),

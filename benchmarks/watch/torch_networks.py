@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -23,6 +23,15 @@ class Task:
     loss: Callable[[Tensor, Tensor], Tensor]
     middle: str
     is_classifier: bool = True
+
+    def on(self, device: str) -> Task:
+        """The same on a device: what is drawn is drawn on the host."""
+
+        def batch(generator: torch.Generator) -> Batch:
+            x, y = self.batch(generator)
+            return x.to(device), y.to(device)
+
+        return replace(self, build=lambda: self.build().to(device), batch=batch)
 
 
 def mlp() -> nn.Module:
@@ -77,7 +86,7 @@ class Attention(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         q, k, v = self.qkv(self.norm1(x)).chunk(3, -1)
         scores = q @ k.transpose(-1, -2) / q.shape[-1] ** 0.5
-        mask = torch.triu(torch.ones(scores.shape[-2:], dtype=torch.bool), 1)
+        mask = torch.triu(torch.ones_like(scores[0], dtype=torch.bool), 1)
         weights = torch.softmax(scores.masked_fill(mask, float("-inf")), -1)
         x = x + self.out(weights @ v)
         return x + self.mlp(self.norm2(x))

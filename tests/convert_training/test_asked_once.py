@@ -110,7 +110,7 @@ EAGER = {
     "attribute": (
         "holder = type('H', (), {})()\nholder.draw = lambda: rng.rand()\n"
         + LOOP.replace("EXPRESSION", "holder.draw()"),
-        "the compiler finds no text of lambda: rng.rand()",
+        "numpy.random.RandomState runs in Python",
     ),
     "partial": (
         "draw = functools.partial(rng.uniform, 0, 1)\n" + LOOP.replace("EXPRESSION", "draw()"),
@@ -154,6 +154,33 @@ def test_what_is_drawn_in_the_graph_keeps_a_loop_eager(
     report = convert(HEAD + text, tmp_path).report
     (why,) = [f.message for f in report.findings if f.code == "eager-training"]
     assert said in why
+
+
+LAMBDA = "lambda out, x: ((out - x) ** 2).mean()"
+#: Where a lambda is bound, how it is called, and whether the compiler finds its text.
+BOUND = {
+    "name": ("criterion = LAMBDA", "criterion", True),
+    "attribute": ("holder = type('H', (), {})()\nholder.loss = LAMBDA", "holder.loss", True),
+    "annotated": ("criterion: object = LAMBDA", "criterion", True),
+    "two lines": (
+        "criterion = (LAMBDA)".replace("LAMBDA", LAMBDA.replace(":", ":\n")),
+        "criterion",
+        True,
+    ),
+    "element": ("table = {'loss': LAMBDA}", "table['loss']", False),
+    "choice": ("criterion = (LAMBDA) if net else None", "criterion", False),
+    "second on its line": ("one = 1; criterion = LAMBDA", "criterion", False),
+    "beside its condition": ("if net: criterion = LAMBDA", "criterion", False),
+}
+
+
+@pytest.mark.parametrize(("bound", "called", "is_compiled"), BOUND.values(), ids=BOUND)
+def test_lambda_is_compiled_where_its_lines_are_one_statement(
+    bound: str, called: str, is_compiled: bool, tmp_path: Path
+) -> None:
+    loop = LOOP.replace("(out ** 2).mean()", f"{called}(out, x)").replace("EXPRESSION", "0.1")
+    ported = assert_follows(f"{HEAD}{bound.replace('LAMBDA', LAMBDA)}\n{loop}", tmp_path)
+    assert ("@ms.jit" in ported.text) == is_compiled
 
 
 def test_lambda_that_draws_nothing_is_compiled(tmp_path: Path) -> None:

@@ -98,13 +98,29 @@ class AskedOnce:
     def _reason(self, function: _Function) -> str:
         """Why a function itself cannot be part of a graph."""
         if isinstance(function, ast.Lambda):
-            parent = self.index.parents[function]
-            is_named = isinstance(parent, ast.Assign) and isinstance(parent.targets[0], ast.Name)
-            return "" if is_named else f"the compiler finds no text of {ast.unparse(function)}"
+            is_found = self._is_a_statements_value(function)
+            return "" if is_found else f"the compiler finds no text of {ast.unparse(function)}"
         changed = self._changes_outside(function)
         if changed is None:
             return ""
         return f"{function.name} changes what it keeps: line {getattr(changed, 'lineno', 0)}"
+
+    def _is_a_statements_value(self, function: ast.Lambda) -> bool:
+        """Whether the lines of a lambda are one statement, whose value it is.
+
+        MindSpore 2.10 parses these lines, and takes their first statement's value.
+        """
+        statement = self.index.parents[function]
+        if not isinstance(statement, (ast.Assign, ast.AnnAssign)):
+            return False
+        around = self.index.parents[statement]
+        beside = [around, *ast.iter_child_nodes(around)]
+        starts = [
+            one.lineno if one is around else one.end_lineno
+            for one in beside
+            if isinstance(one, ast.stmt) and one is not statement
+        ]
+        return statement.lineno not in starts
 
     def _changes_outside(self, function: ast.AST) -> ast.AST | None:
         """Where a function writes to a list or an object of the functions around it."""

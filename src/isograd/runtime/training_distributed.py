@@ -7,6 +7,7 @@ import math
 import os
 from collections.abc import Iterator
 from enum import Enum
+from functools import partial
 from typing import Any
 
 import mindspore as ms  # noqa: TID253
@@ -151,8 +152,11 @@ def averaged_gradients(gradients: Any) -> Any:
     """Means of the gradients over all processes, inside a compiled step."""
     if not _STARTED:
         return gradients
-    count = get_world_size()
-    return tuple([ops.AllReduce("sum")(gradient) / count for gradient in gradients])
+    return tuple(map(partial(_averaged, get_world_size()), gradients))
+
+
+def _averaged(count: int, gradient: Any) -> Any:
+    return ops.AllReduce("sum")(gradient) / count
 
 
 class DistributedSampler:

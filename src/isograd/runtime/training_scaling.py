@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from types import MethodType
 from typing import Any
 
@@ -131,16 +132,32 @@ def sum_of_squares(values: Any) -> Any:
     return squares.reshape(-1).sum()
 
 
+def _each_times(factor: Any, gradients: Any) -> tuple[Any, ...]:
+    """Each gradient times a factor.
+
+    The compiler takes a tenth of the time for `map` that it takes for a comprehension.
+    """
+    return tuple(map(partial(_times, factor), gradients))
+
+
+def _times(factor: Any, gradient: Any) -> Any:
+    return gradient * factor.astype(gradient.dtype)
+
+
 def clipped_by_norm(gradients: Any, bound: Any) -> tuple[Any, Any]:
     """torch's clip_grad_norm_ of gradients: what they become, and their norm before."""
-    norm = ops.sqrt(ops.stack([sum_of_squares(gradient) for gradient in gradients]).sum())
+    norm = ops.sqrt(ops.stack(tuple(map(sum_of_squares, gradients))).sum())
     factor = ops.minimum(bound / (norm + 1e-6), ops.ones_like(norm))
-    return tuple([gradient * factor.astype(gradient.dtype) for gradient in gradients]), norm
+    return _each_times(factor, gradients), norm
 
 
 def clipped_by_value(gradients: Any, bound: Any) -> tuple[Any, Any]:
     """torch's clip_grad_value_ of gradients; the second result is none of interest."""
-    return tuple([ops.clamp(gradient, -bound, bound) for gradient in gradients]), bound
+    return tuple(map(partial(_clamped, bound), gradients)), bound
+
+
+def _clamped(bound: Any, gradient: Any) -> Any:
+    return ops.clamp(gradient, -bound, bound)
 
 
 def require_same(optimizer: Any, parameters: Any) -> None:
@@ -167,6 +184,10 @@ class unrecorded:  # noqa: N801  # it stands for torch.no_grad
     def __call__(self, function: Any) -> Any:
         """The function itself."""
         return function
+
+
+def _is_finite(gradient: Any) -> Any:
+    return ops.isfinite(gradient).all()
 
 
 class GraphScaler(nn.Cell):  # type: ignore[misc]
@@ -211,9 +232,8 @@ class GraphScaler(nn.Cell):  # type: ignore[misc]
         """Gradients over the factor, and whether all are finite."""
         if not self.scales:
             return gradients, True
-        inverse = 1.0 / self.factor
-        found = tuple([gradient * inverse.astype(gradient.dtype) for gradient in gradients])
-        return found, ops.stack([ops.isfinite(gradient).all() for gradient in found]).all()
+        found = _each_times(1.0 / self.factor, gradients)
+        return found, ops.stack(tuple(map(_is_finite, found))).all()
 
     def adjust(self, is_finite: Any) -> Any:
         """The next factor: smaller after an overflow, greater after many clean steps."""

@@ -144,10 +144,14 @@ class GraphOptimizer(nn.Cell):  # type: ignore[misc]
         """One step: each parameter and its state change by the rule of its group."""
         steps = self.steps + 1.0
         ops.assign(self.steps, steps)
+        shared = [
+            self.shared(self.scalars[group], self.rules[group], steps)
+            for group in range(len(self.rules))
+        ]
         for number in range(len(self.learned)):
             group = self.group_of[number]
             gradient = gradients[number].astype(self.learned[number].dtype)
-            self.change(number, gradient, self.scalars[group], self.rules[group], steps)
+            self.change(number, gradient, shared[group], self.rules[group], steps)
         return steps
 
     # ---- the rule
@@ -163,6 +167,10 @@ class GraphOptimizer(nn.Cell):  # type: ignore[misc]
     def numbers(self, group: dict[str, Any]) -> tuple[float, ...]:
         """What the step reads of a group."""
         raise NotImplementedError
+
+    def shared(self, numbers: Any, rule: Any, steps: Any) -> tuple[Any, ...]:
+        """What the changes of a group's parameters read: computed, and compiled, once."""
+        return tuple([numbers[place] for place in range(numbers.shape[0])])
 
     def change(self, number: int, gradient: Any, numbers: Any, rule: Any, steps: Any) -> Any:
         """One parameter's step."""
@@ -192,9 +200,7 @@ class GraphOptimizer(nn.Cell):  # type: ignore[misc]
 
     def with_held(self, gradients: Any) -> tuple[Any, ...]:
         """Gradients with those that are held."""
-        return tuple(
-            [held + part.astype(held.dtype) for held, part in zip(self.held, gradients)]  # noqa: B905  # a graph takes no strict
-        )
+        return tuple(map(_added, self.held, gradients))
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget the gradients that are held."""
@@ -344,6 +350,14 @@ class GraphAdam(GraphOptimizer):
         own = (rate, decay, left, first, 1 - first, second, 1 - second, *logs, group["eps"])
         return (*own, *singles)
 
+    def shared(self, numbers: Any, rule: Any, steps: Any) -> tuple[Any, ...]:
+        """A group's numbers, and the rate, eps and decay that the kernel is given."""
+        mean, root = -ops.expm1(steps * numbers[10]), ops.sqrt(-ops.expm1(steps * numbers[11]))
+        rate = numbers[0] * root / mean
+        decay = numbers[1] * mean / root if rule[0] and rule[1] else 0.0 * rate
+        own = tuple([numbers[place] for place in range(numbers.shape[0])])
+        return (*own, rate, numbers[9] * root, decay)
+
     def change(self, number: int, gradient: Any, numbers: Any, rule: Any, steps: Any) -> Any:
         """One parameter's step."""
         weight = self.learned[number]
@@ -352,7 +366,9 @@ class GraphAdam(GraphOptimizer):
         if rule[0] and not rule[1]:
             gradient = gradient + numbers[1] * weight
         if weight.dtype == ms.float32 and not rule[2]:
-            return self.fused(number, gradient, numbers, rule, steps)
+            moments = self.first[number], self.second[number]
+            rate, eps, decay = numbers[12], numbers[13], numbers[14]
+            return self.kernel(weight, *moments, rate, numbers[3], numbers[5], eps, decay, gradient)
         value = weight * numbers[2] if rule[0] and rule[1] else weight
         mean = self.first[number] * numbers[3] + gradient * numbers[4]
         square = self.second[number] * numbers[5] + gradient * gradient * numbers[6]
@@ -365,16 +381,9 @@ class GraphAdam(GraphOptimizer):
         rate = numbers[0] / -ops.expm1(steps * numbers[7])
         return ops.assign(weight, value - rate * mean / root)
 
-    def fused(self, number: int, gradient: Any, numbers: Any, rule: Any, steps: Any) -> Any:
-        """One parameter's step by MindSpore's kernel."""
-        mean, root = -ops.expm1(steps * numbers[10]), ops.sqrt(-ops.expm1(steps * numbers[11]))
-        rate = numbers[0] * root / mean
-        decay = numbers[1] * mean / root if rule[0] and rule[1] else 0.0 * rate
-        moments = self.first[number], self.second[number]
-        return self.kernel(
-            self.learned[number], *moments, rate, numbers[3], numbers[5], numbers[9] * root, decay,
-            gradient,
-        )  # fmt: skip
+
+def _added(held: Any, gradient: Any) -> Any:
+    return held + gradient.astype(held.dtype)
 
 
 def _logarithm(beta: float) -> float:

@@ -40,6 +40,14 @@ class References:
             """,
         ),
         Example(
+            "a class and a function of torch's that are bound in a class",
+            """
+            class Block(nn.Module):
+                norm = nn.LayerNorm
+                act = torch.tanh
+            """,
+        ),
+        Example(
             "classes that are only asked for",
             """
             kinds = (nn.Linear, nn.Conv2d)
@@ -119,13 +127,9 @@ def _write_looked_up(node: ast.Call, api: str, file: FileEdit) -> bool:
         or (code and not is_called)
         or (entry is not None and entry.value)
     ):
-        layout.write(
-            file,
-            node,
-            file.spelled(types_and_settings.TYPES[api])
-            if api in types_and_settings.TYPES
-            else code,
-        )
+        is_type = api in types_and_settings.TYPES
+        text = file.spelled(types_and_settings.TYPES[api]) if is_type else code
+        layout.write(file, node, text)
         file.converted += 1
     else:
         reason = f"{api} has no counterpart in MindSpore"
@@ -253,8 +257,19 @@ def _meant(node: ast.Name | ast.Attribute, api: str, entry: Entry | None, file: 
     if entry is None:
         return ""
     if file.settings.target == "mint" and is_in_mint(entry):
-        return file.name(entry.mint.removeprefix("mindspore."))
-    return _passed_around(node, api, entry, file)
+        text = file.name(entry.mint.removeprefix("mindspore."))
+    else:
+        text = _passed_around(node, api, entry, file)
+    kind = file.names.kind(api)
+    is_function = kind == "f" or (kind == "M" and text != file.name(_class_of(entry)))
+    return f"staticmethod({text})" if is_function and _is_of_class(node, file) else text
+
+
+def _is_of_class(node: ast.expr, file: FileEdit) -> bool:
+    """Whether a value is bound in a class: a function there would be given the object, too."""
+    parent = file.tree.parents[node]
+    is_bound = isinstance(parent, (ast.Assign, ast.AnnAssign)) and parent.value is node
+    return is_bound and isinstance(file.tree.parents[parent], ast.ClassDef)
 
 
 def _passed_around(node: ast.expr, api: str, entry: Entry, file: FileEdit) -> str:

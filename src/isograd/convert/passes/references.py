@@ -260,8 +260,9 @@ def _meant(node: ast.Name | ast.Attribute, api: str, entry: Entry | None, file: 
         text = file.name(entry.mint.removeprefix("mindspore."))
     else:
         text = _passed_around(node, api, entry, file)
-    kind = file.names.kind(api)
-    is_function = kind == "f" or (kind == "M" and text != file.name(_class_of(entry)))
+    package, _, name = entry.factory.partition(".")
+    is_factory = package == "cells" and text.split(".")[-1] in (name, file.factories.get(name))
+    is_function = is_factory or file.names.kind(api) == "f"
     return f"staticmethod({text})" if is_function and _is_of_class(node, file) else text
 
 

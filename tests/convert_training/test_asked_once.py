@@ -157,16 +157,16 @@ def test_what_is_drawn_in_the_graph_keeps_a_loop_eager(
 
 
 LAMBDA = "lambda out, x: ((out - x) ** 2).mean()"
+TWO_LINES = "lambda out, x:\n        ((out - x) ** 2).mean()"
 #: Where a lambda is bound, how it is called, and whether the compiler finds its text.
 BOUND = {
     "name": ("criterion = LAMBDA", "criterion", True),
     "attribute": ("holder = type('H', (), {})()\nholder.loss = LAMBDA", "holder.loss", True),
     "annotated": ("criterion: object = LAMBDA", "criterion", True),
-    "two lines": (
-        "criterion = (LAMBDA)".replace("LAMBDA", LAMBDA.replace(":", ":\n")),
-        "criterion",
-        True,
-    ),
+    "in brackets": ("criterion = (\n    LAMBDA\n)", "criterion", True),
+    "bracket behind it": ("criterion = (\n    LAMBDA)", "criterion", False),
+    "two lines": (f"criterion = ({TWO_LINES})", "criterion", True),
+    "two lines in brackets": (f"criterion = (\n    {TWO_LINES}\n)", "criterion", False),
     "element": ("table = {'loss': LAMBDA}", "table['loss']", False),
     "choice": ("criterion = (LAMBDA) if net else None", "criterion", False),
     "second on its line": ("one = 1; criterion = LAMBDA", "criterion", False),

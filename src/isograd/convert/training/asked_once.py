@@ -106,13 +106,15 @@ class AskedOnce:
         return f"{function.name} changes what it keeps: line {getattr(changed, 'lineno', 0)}"
 
     def _is_a_statements_value(self, function: ast.Lambda) -> bool:
-        """Whether the lines of a lambda are one statement, whose value it is.
+        """Whether a lambda's lines are a statement, whose value it is, or the lambda alone.
 
-        MindSpore 2.10 parses these lines, and takes their first statement's value.
+        MindSpore 2.10 parses the text from the first line of the lambda on.
         """
         statement = self.index.parents[function]
         if not isinstance(statement, (ast.Assign, ast.AnnAssign)):
             return False
+        if function.lineno > statement.lineno:
+            return function.lineno == function.end_lineno != statement.end_lineno
         around = self.index.parents[statement]
         beside = [around, *ast.iter_child_nodes(around)]
         starts = [

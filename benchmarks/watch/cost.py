@@ -323,27 +323,26 @@ def main() -> None:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     root = Path(tempfile.mkdtemp(prefix="isograd-cost-"))
     blocks, steps = (1, 3) if options.sample else (options.blocks, 4)
+    is_gpu = options.device != "cpu"
+    only, size = ("torch", 224) if is_gpu else (options.only, 64)
     found: dict[str, Any] = {}
     try:
-        if options.device != "cpu":
-            found["torch"] = torch_cost(root, blocks, steps, 224, options.msprobe, options.device)
-            options.only = options.device
-        if options.only in (None, "folder"):
+        if only in (None, "folder"):
             large = (2000, 50) if options.sample else (100_000, 200)
             found["folder"] = opening(root, *large)
             found["memory"] = memory_growth(root, 200 if options.sample else 2000)
-        if options.only in (None, "torch"):
-            found["torch"] = torch_cost(root, blocks, steps, 64, options.msprobe)
-        if options.only == "replay":
+        if only in (None, "torch"):
+            found["torch"] = torch_cost(root, blocks, steps, size, options.msprobe, options.device)
+        if only == "replay":
             found["torch"] = torch_cost(root, 1, 1, 64)
-        if options.only in (None, "mindspore"):
+        if only in (None, "mindspore"):
             found["mindspore"] = mindspore_cost(
                 root, blocks, steps, 16 if options.sample else options.edge
             )
         for key, value in found.items():
             print(key, value)
-        suffix = "" if options.only is None else f"_{options.only}"
-        write(f"cost{suffix}", found)
+        part = options.device if is_gpu else only
+        write(f"cost_{part}" if part else "cost", found)
     finally:
         shutil.rmtree(root, ignore_errors=True)
 

@@ -145,8 +145,8 @@ class GraphOptimizer(nn.Cell):  # type: ignore[misc]
         steps = self.steps + 1.0
         ops.assign(self.steps, steps)
         shared = [
-            self.shared(self.scalars[group], self.rules[group], steps)
-            for group in range(len(self.rules))
+            self.shared([scalars[place] for place in range(scalars.shape[0])], rule, steps)
+            for scalars, rule in zip(self.scalars, self.rules)  # noqa: B905  # a graph takes no strict
         ]
         for number in range(len(self.learned)):
             group = self.group_of[number]
@@ -168,9 +168,9 @@ class GraphOptimizer(nn.Cell):  # type: ignore[misc]
         """What the step reads of a group."""
         raise NotImplementedError
 
-    def shared(self, numbers: Any, rule: Any, steps: Any) -> tuple[Any, ...]:
+    def shared(self, numbers: Any, rule: Any, steps: Any) -> Any:
         """What the changes of a group's parameters read: computed, and compiled, once."""
-        return tuple([numbers[place] for place in range(numbers.shape[0])])
+        return numbers
 
     def change(self, number: int, gradient: Any, numbers: Any, rule: Any, steps: Any) -> Any:
         """One parameter's step."""
@@ -350,13 +350,12 @@ class GraphAdam(GraphOptimizer):
         own = (rate, decay, left, first, 1 - first, second, 1 - second, *logs, group["eps"])
         return (*own, *singles)
 
-    def shared(self, numbers: Any, rule: Any, steps: Any) -> tuple[Any, ...]:
+    def shared(self, numbers: Any, rule: Any, steps: Any) -> Any:
         """A group's numbers, and the rate, eps and decay that the kernel is given."""
         mean, root = -ops.expm1(steps * numbers[10]), ops.sqrt(-ops.expm1(steps * numbers[11]))
         rate = numbers[0] * root / mean
         decay = numbers[1] * mean / root if rule[0] and rule[1] else 0.0 * rate
-        own = tuple([numbers[place] for place in range(numbers.shape[0])])
-        return (*own, rate, numbers[9] * root, decay)
+        return (*numbers, rate, numbers[9] * root, decay)
 
     def change(self, number: int, gradient: Any, numbers: Any, rule: Any, steps: Any) -> Any:
         """One parameter's step."""

@@ -112,7 +112,7 @@ class Row:
     early, late: greatest relative difference of the first losses and of all; drift_early,
     drift_late: the same of the original from weights that differ in their last bits, where the port
     is further away than 1e-5.  ratio: time in the port's compiled functions to that in the native
-    script's, the median of the rounds.
+    script's; ratios: of each round, the port begins in every other one.
     """
 
     name: str

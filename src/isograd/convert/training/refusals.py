@@ -13,7 +13,7 @@ from isograd.convert.training.defaults import unfound_defaults
 from isograd.static_graph.find import find_in_file
 from isograd.static_graph.rule import SILENT
 from isograd.static_graph.scope import FileScope
-from isograd.static_graph.table import consequence
+from isograd.static_graph.table import consequence, rules
 
 #: Rules about objects that hold fields, and about dictionaries.
 _RECORDS = ("dataclass", "named_tuple", "ordered_dict")
@@ -54,7 +54,9 @@ def refusals(
         if consequence(place.code) in (*SILENT, "refused"):
             where = place.cls or place.function
             at = ast.Pass(lineno=place.line, col_offset=place.column)
-            yield at, f"{place.code} in {where} is no part of a static graph"
+            said = f"{place.code} in {where} is no part of a static graph"
+            rule = rules()[place.code]
+            yield at, f"{said}. {rule.message} {rule.advice}"
     yield from unfound_defaults(tree)
     for node in ast.walk(tree):
         reason = changes_what_learns(node)

@@ -276,12 +276,16 @@ bool, char = _cast(ms.bool_), _cast(ms.int8)
 
 
 def to(input: Any, *args: Any, **kwargs: Any) -> Any:
-    """`Tensor.to`: only a dtype, or another tensor's, changes anything."""
+    """`Tensor.to`: only a dtype, or another tensor's, changes anything; `copy` makes a new one."""
+    given = input
     for value in (*args, *kwargs.values()):
         dtype = _dtype_of(value)
         if dtype is not None:
-            return _as(input, dtype)
-    return input
+            given = _as(input, dtype)
+            break
+    switches = [value for value in args if isinstance(value, builtins.bool)]
+    is_copy = kwargs.get("copy") or (len(switches) == 2 and switches[1])
+    return given.copy() if is_copy and given is input else given
 
 
 def _dtype_of(value: Any) -> Any:

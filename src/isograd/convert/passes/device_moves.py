@@ -74,6 +74,13 @@ class DeviceMoves:
             """,
         ),
         Example(
+            "to a copy",
+            """
+            def f(x: torch.Tensor, y: torch.Tensor):
+                return x.to('cpu', torch.float32, False, True).add_(1) + x.to('cpu', copy=True)
+            """,
+        ),
+        Example(
             "to a dtype alone",
             """
             def f(x: torch.Tensor, y: torch.Tensor):
@@ -98,6 +105,8 @@ class DeviceMoves:
         if not all(is_none(part) or is_device(part, where) for part in devices):
             return False
         rest = [part for part in node.args[1:] if not _is_switch(part)]
+        if len(node.args) - 1 - len(rest) > 1:
+            return False  # the second one asks for a copy
         rest += [dtype] if dtype is not None else []
         if not (devices or named) or len(rest) > (use.api == _MOVE):
             return False

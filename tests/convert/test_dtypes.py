@@ -18,6 +18,8 @@ torch.zeros((2, 3), dtype=int)
 torch.full((2,), 3, dtype=float)
 torch.eye(2, dtype=bool)
 torch.arange(3, dtype=float)
+x + 0 * x.to("cpu", copy=True).fill_(9)
+x + 0 * x.to(torch.float32, False, True).fill_(9)
 torch.tensor([[1, 2], [3, 4]], dtype=float)
 torch.zeros(2, dtype=complex).real
 torch.zeros_like(x, dtype=bool)
@@ -218,3 +220,30 @@ def test_what_was_computed_stands_beside_fractions_as_it_is() -> None:
         return torch.cat([x, torch.zeros(2, 2)], 1) + torch.cat([x, y])
     """)
     assert "of_one_dtype" not in port
+
+
+TEXTS = """
+import numpy as np
+import torch
+
+SIZES = {"torch.float64": 8, "torch.bool": 1}
+
+
+def size_of(x):
+    kind = x.dtype
+    return SIZES[str(kind)]
+
+
+def found_of():
+    x = torch.ones(2, dtype=torch.float64)
+    array = getattr(np, str(x.dtype).split(".")[-1])([1, 2])
+    return [size_of(x), size_of(x > 0), repr(torch.bfloat16), str(array.dtype), str(x.dtype)]
+"""
+
+
+def test_the_text_of_a_dtype_is_torchs(tmp_path: Path) -> None:
+    port, _ = converted(tmp_path, {"net.py": TEXTS})
+    expected, found = run_both(
+        tmp_path, port, "import json, net\nprint(json.dumps(net.found_of()))"
+    )
+    assert found == expected

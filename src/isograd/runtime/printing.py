@@ -20,3 +20,11 @@ def _taking_formats() -> bool:
 
 #: Tensors take formats from here on: `f"{loss:.4f}"`, `"{:.4f}".format(loss)`.
 tensor_formats = _taking_formats()
+
+
+def dtype_text(value: Any) -> str:
+    """A dtype as torch writes it, 'torch.float32', where MindSpore writes 'Float32'.
+
+    Another value, numpy's dtype for one, as `str` writes it.
+    """
+    return f"torch.{str(value).lower()}" if isinstance(value, ms.Type) else str(value)

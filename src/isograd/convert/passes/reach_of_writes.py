@@ -14,7 +14,7 @@ from isograd.convert.model import Level
 from isograd.convert.origins import Reach, Sight, origin_of_write, rearranged
 from isograd.scan.values import Api, ClassInfo, Foreign, Value
 
-_LOST = "{0} and {1} share memory in torch; this change does not reach {1} in MindSpore"
+LOST = "{0} and {1} share memory in torch; this change does not reach {1} in MindSpore"
 #: What binds names of its own inside an expression.
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 LOST_ADVICE = "Write to the tensor itself: x[…] = …, or bind the new values and use them."
@@ -49,7 +49,7 @@ def tell_lost(target: ast.expr, node: ast.AST, file: FileEdit) -> bool:
     root, reach = origin_of_write(target, file.views)
     if reach is not Reach.LOST or not isinstance(root, (ast.Name, ast.Attribute)):
         return False
-    message = _LOST.format(_shown(target), _shown(root))
+    message = LOST.format(_shown(target), _shown(root))
     file.finding(node, "in-place-view", message, LOST_ADVICE)
     return True
 
@@ -65,7 +65,7 @@ def tell(sight: Sight, name: str, node: ast.AST, file: FileEdit) -> None:
     if scope_of(node, file).is_copied_back(name, sight.name, node):
         return
     if sight.name:
-        file.finding(node, "in-place-view", _LOST.format(name, sight.name), LOST_ADVICE)
+        file.finding(node, "in-place-view", LOST.format(name, sight.name), LOST_ADVICE)
     else:
         message = _CALLERS.format(name)
         file.finding(node, "in-place-view", message, LOST_ADVICE, level=Level.LOOK)

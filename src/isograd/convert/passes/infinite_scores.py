@@ -1,0 +1,74 @@
+"""`F.cross_entropy(scores, y)` of scores with -inf, whose loss MindSpore (2.10, CPU) makes NaN."""
+
+from __future__ import annotations
+
+import ast
+
+from isograd.convert.file import FileEdit
+from isograd.convert.infinities import Infinities
+from isograd.convert.passes.example import Example
+from isograd.convert.passes.reach_of_writes import scope_of
+from isograd.convert.tree import first_argument
+
+_LOSSES = {
+    "torch.nn.functional.cross_entropy": "composites.cross_entropy",
+    "torch.nn.functional.nll_loss": "composites.nll_loss",
+}
+
+
+class InfiniteScores:
+    """A loss of classes, some of which are masked out; it keeps torch's arguments."""
+
+    kinds = (ast.Call,)
+    examples = (
+        Example(
+            "pairs without those of an item with itself",
+            """
+            def f(x: torch.Tensor, y: torch.Tensor):
+                scores = (x @ y.T).fill_diagonal_(float('-inf'))
+                return nn.functional.cross_entropy(scores, torch.arange(2) ^ 1)
+            """,
+        ),
+        Example(
+            "scores of a method that masks",
+            """
+            def masked(scores, mask):
+                return scores.masked_fill(mask, -torch.inf)
+
+            def f(x: torch.Tensor, y: torch.Tensor):
+                logs = nn.functional.log_softmax(masked(x, y > x), dim=1)
+                return nn.functional.nll_loss(logs, torch.zeros(2, dtype=torch.int64))
+            """,
+        ),
+    )
+    counterexamples = (
+        Example(
+            "infinity before a softmax",
+            """
+            def f(x: torch.Tensor, y: torch.Tensor):
+                scores = x.masked_fill(y > x, float('-inf'))
+                scores = torch.softmax(scores, dim=1)
+                return nn.functional.cross_entropy(scores @ y.T, torch.arange(2))
+            """,
+        ),
+    )
+
+    def convert(self, node: ast.AST, file: FileEdit) -> bool:
+        """Write the runtime function, which picks the classes of the targets."""
+        assert isinstance(node, ast.Call)
+        api = file.api_of_call(node)
+        if api not in _LOSSES:
+            return False
+        scores = first_argument(node, "input")
+        found = Infinities(file.tree, lambda at: scope_of(at, file), lambda at: _api(at, file))
+        if scores is None or not found.may(scores):
+            return False
+        file.replace(node.func, file.name(_LOSSES[api]))
+        file.uses += 1
+        file.converted += 1
+        return True
+
+
+def _api(function: ast.AST, file: FileEdit) -> str:
+    use = file.use(function)
+    return "" if use is None else use.api

@@ -9,6 +9,7 @@ from isograd.convert.analysis.terms import Own, Row
 from isograd.convert.file import FileEdit
 from isograd.convert.operator_signs import SIGNS
 from isograd.convert.passes.example import Example
+from isograd.convert.passes.reach_of_writes import scope_of
 from isograd.convert.places import place
 from isograd.scan.values import ANY_MODULE, Api, ClassInfo, Instance, Made
 
@@ -170,7 +171,38 @@ def _name(owner: ast.expr, name: str, node: ast.Attribute, file: FileEdit) -> st
     if not found:
         return found
     followed = _followed(owner, name, file, is_read=isinstance(node.ctx, ast.Load))
+    if not followed and _is_of_first_call(owner, file) and not file.layers_held(owner):
+        return ""
     return found if followed <= {found} else ""  # another class is brought, by an argument
+
+
+def _is_of_first_call(owner: ast.expr, file: FileEdit) -> bool:
+    """Whether a value is a parameter or a function's result: of all calls the scan follows one."""
+    if not isinstance(owner, ast.Name):
+        return False
+    scope = scope_of(owner, file)
+    bound = scope.statements_of(owner.id, owner)
+    values = [getattr(one, "value", None) for one in bound]
+    if any(isinstance(one, ast.Call) and not file.api_of_call(one) for one in values):
+        return True
+    given = scope.parameters.get(owner.id)
+    if bound or given is None or given.annotation is not None or _is_own(given, file):
+        return False
+    asked = (one for one in scope.nodes if isinstance(one, ast.Call) and len(one.args) == 2)
+    return not any(
+        getattr(one.func, "id", "") == "isinstance"
+        and getattr(one.args[0], "id", "") == owner.id
+        and any(file.use(part) is not None for part in ast.walk(one.args[1]))
+        for one in asked
+    )
+
+
+def _is_own(given: ast.arg, file: FileEdit) -> bool:
+    """Whether a parameter is the first one of a method, the object itself."""
+    function = file.tree.function(given)
+    if function is None or not isinstance(file.tree.parents.get(function), ast.ClassDef):
+        return False
+    return [*function.args.posonlyargs, *function.args.args][:1] == [given]
 
 
 def _shown(owner: ast.expr, name: str, node: ast.Attribute, file: FileEdit) -> str | None:

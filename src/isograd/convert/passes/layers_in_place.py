@@ -12,6 +12,7 @@ from isograd.convert.model import Level
 from isograd.convert.passes.chains import is_read_after
 from isograd.convert.passes.example import Example
 from isograd.convert.passes.inplace import bind
+from isograd.convert.passes.reach_of_writes import all_values_of
 from isograd.convert.passes.saved_values import by_result
 from isograd.convert.passes.waiting_operands import can_be_first, indent_of, reads_before
 from isograd.convert.settings import LayersInPlace
@@ -59,6 +60,15 @@ class InPlaceLayers:
                     return y + x
             """,
         ),
+        Example(
+            "a layer in a variable",
+            """
+            def f(x: torch.Tensor, y: torch.Tensor):
+                act = nn.ReLU(inplace=True)
+                z = x * y
+                return act(z) + z
+            """,
+        ),
     )
     counterexamples = (
         Example(
@@ -89,6 +99,9 @@ class InPlaceLayers:
         if getattr(function, "attr", "") == _HOOK and file.settings.works_in_place:
             file.finding(node, "in-place-kept", _HOOKED, _KEPT_ADVICE, level=Level.LOOK)
             return False
+        if isinstance(function, ast.Name):
+            values = all_values_of(function, file)
+            function = values[0] if len(values) == 1 else function
         if isinstance(function, ast.Call) and len(node.args) == 1:
             is_safe = by_result(file.api_of_call(function))
             return changes_its_input(function, file) and bind(

@@ -99,7 +99,7 @@ class InPlaceLayers:
         if getattr(function, "attr", "") == _HOOK and file.settings.works_in_place:
             file.finding(node, "in-place-kept", _HOOKED, _KEPT_ADVICE, level=Level.LOOK)
             return False
-        if isinstance(function, ast.Name):
+        if isinstance(function, ast.Name) and len(node.args) == 1 and file.settings.works_in_place:
             values = all_values_of(function, file)
             function = values[0] if len(values) == 1 else function
         if isinstance(function, ast.Call) and len(node.args) == 1:

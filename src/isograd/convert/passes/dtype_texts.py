@@ -49,6 +49,8 @@ class DtypeTexts:
         assert isinstance(node, ast.Call)
         if not isinstance(node.func, ast.Name) or node.func.id not in ("str", "repr"):
             return False
+        if not file.facts.apis:
+            return False
         if len(node.args) != 1 or node.keywords or not _is_dtype(node.args[0], file):
             return False
         if node.func.id in file.tree.own_names:

@@ -247,3 +247,24 @@ def test_the_text_of_a_dtype_is_torchs(tmp_path: Path) -> None:
         tmp_path, port, "import json, net\nprint(json.dumps(net.found_of()))"
     )
     assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ("'cpu', copy=True", []),
+        ("torch.float32, False, True", []),
+        ("'cpu', copy=False", ["in-place-view"]),
+    ],
+)
+def test_a_copy_shares_no_memory(given: str, told: list[str]) -> None:
+    _, findings = port_of(f"""
+    import torch
+
+
+    def f(x: torch.Tensor):
+        y = x.view(-1).to({given})
+        y += 1
+        return x, y
+    """)
+    assert [finding.code for finding in findings] == told

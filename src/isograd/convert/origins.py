@@ -10,6 +10,7 @@ from enum import IntEnum
 from isograd.convert.tree import (
     first_argument,
     is_none,
+    is_true,
     parts_of,
 )
 from isograd.scan.behaviour import VIEWS
@@ -200,6 +201,8 @@ def _step(node: ast.expr, named: Mapping[ast.AST, str]) -> tuple[ast.expr, Reach
         return base, Reach.LOST
     if name == "contiguous" and _is_reordered(base, named):
         return None
+    if name == "to" and _asks_for_a_copy(node):
+        return None
     if name in (_PASSING if is_function else _SAME):
         return base, Reach.SHARED
     if name in _CASTS and not is_function and isinstance(base, (ast.Name, ast.Attribute)):
@@ -207,6 +210,14 @@ def _step(node: ast.expr, named: Mapping[ast.AST, str]) -> tuple[ast.expr, Reach
     if name.endswith("_") and not name.endswith("__"):
         return base, Reach.SHARED
     return None
+
+
+def _asks_for_a_copy(node: ast.expr) -> bool:
+    """Whether `x.to` is given `copy=True`, or True behind non_blocking."""
+    assert isinstance(node, ast.Call)
+    switches = [part for part in node.args if isinstance(getattr(part, "value", None), bool)]
+    asked = [part.value for part in node.keywords if part.arg == "copy"] + switches[1:2]
+    return any(is_true(part) for part in asked)
 
 
 def _is_reordered(node: ast.expr, named: Mapping[ast.AST, str]) -> bool:

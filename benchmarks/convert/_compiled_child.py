@@ -117,20 +117,20 @@ class Eager:
     paths: list[tuple]
 
 
-def eagerly(network: Any, inputs: list[Any], training: bool) -> Eager | None:
-    """What a network computes in a mode.
+def eagerly(network: Any, inputs: list[Any], before: list[Any], training: bool) -> Eager | None:
+    """What a network computes in a mode, from the weights that it had before.
 
     None where an output or a gradient is drawn anew in training (stochastic depth, dropout): a
     layer's scale of 1e-6 hides in the output that its rows are dropped.
     """
     network.set_train(training)
     output = network(*inputs)
-    paths, every = steady(network, inputs, paths_of(output)), paths_of(output)
+    every = paths_of(output)
+    paths = steady(network, inputs, every)
     if training and paths != every:
         return None
     uneven = [ms.Tensor(weights(at(output, p).size).reshape(at(output, p).shape)) for p in paths]
     parameters = network.trainable_params()
-    before = [parameter.value().copy() for parameter in network.get_parameters()]
 
     def loss(*given: Any) -> tuple[Any, Any]:
         return loss_by(network(*given), paths, uneven)
@@ -152,12 +152,9 @@ def eagerly(network: Any, inputs: list[Any], training: bool) -> Eager | None:
 
 def compared(network: Any, inputs: list[Any]) -> dict[str, Any]:
     """What jit makes of the forward pass and the gradients, against the same network eagerly."""
-    initial = [parameter.value().copy() for parameter in network.get_parameters()]
-    found = eagerly(network, inputs, training=True)
-    if found is None:
-        for parameter, kept in zip(network.get_parameters(), initial, strict=True):
-            ops.assign(parameter, kept)
-        found = eagerly(network, inputs, training=False)
+    before = [parameter.value().copy() for parameter in network.get_parameters()]
+    found = eagerly(network, inputs, before, training=True)
+    found = found or eagerly(network, inputs, before, training=False)
     gradient, run, eager, drift = found.gradient, found.run, found.gradients, found.drift
     parameters = network.trainable_params()
 

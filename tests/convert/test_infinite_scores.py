@@ -30,6 +30,10 @@ class Masking(nn.Module):
         return x + self.mask
 
 
+def sigmoid(x):
+    return x.masked_fill(torch.eye(3).bool(), NEVER)
+
+
 def loss_of(scores, target):
     return F.nll_loss(F.log_softmax(scores, -1), target, reduction="none")
 
@@ -53,6 +57,10 @@ LOSSES = {
         "s = x.clone()\n    s.masked_fill_(torch.eye(3).bool(), NEVER)\n"
         "    return loss_of(s, (y + 1) % 3)",
         "compat.nll_loss(",
+    ),
+    "a function of the program's by the name of one of torch's": (
+        "return F.cross_entropy(sigmoid(x), (y + 1) % 3)",
+        "compat.cross_entropy(",
     ),
     "a softmax behind the mask": (
         "s = x.masked_fill(x > 2, float('-inf'))\n    s = F.softmax(s, dim=-1)\n"

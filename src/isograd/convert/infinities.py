@@ -16,7 +16,7 @@ _PACKAGES = ("torch", "math", "numpy")
 #: What gives numbers below infinity, other questions or new dtypes of a tensor that holds it.
 _FINITE = frozenset(
     """softmax softmin sigmoid tanh exp gumbel_softmax clamp clip nan_to_num isinf isfinite isnan
-    argmax argmin argsort size dim numel len range isinstance topk_indices one_hot bernoulli
+    argmax argmin argsort size dim numel len range isinstance one_hot bernoulli
     multinomial Categorical ne eq gt lt ge le logsumexp zeros_like ones_like rand_like randn_like
     empty_like new_zeros new_ones scaled_dot_product_attention""".split()
 )
@@ -110,11 +110,11 @@ class Infinities:
         if name == "float" and not self.api_of(node.func):
             text = given[0].value if given and isinstance(given[0], ast.Constant) else ""
             return isinstance(text, str) and text.strip().lower() in _WRITTEN
-        if name in _FINITE:
-            return False
         own = [one for one in self.tree.of(*_FUNCTIONS) if one.name == name]
         if own:
             return any(self._returns(one, depth) for one in own)
+        if name in _FINITE:
+            return False
         receiver = node.func.value if isinstance(node.func, ast.Attribute) else None
         if self.api_of(node.func) or not _is_plain(receiver):
             return any(self.may(part, depth) for part in (*given, receiver))

@@ -201,7 +201,7 @@ def _step(node: ast.expr, named: Mapping[ast.AST, str]) -> tuple[ast.expr, Reach
         return base, Reach.LOST
     if name == "contiguous" and _is_reordered(base, named):
         return None
-    if name == "to" and _asks_for_a_copy(node):
+    if name == "to" and asks_for_a_copy(node):
         return None
     if name in (_PASSING if is_function else _SAME):
         return base, Reach.SHARED
@@ -212,9 +212,8 @@ def _step(node: ast.expr, named: Mapping[ast.AST, str]) -> tuple[ast.expr, Reach
     return None
 
 
-def _asks_for_a_copy(node: ast.expr) -> bool:
+def asks_for_a_copy(node: ast.Call) -> bool:
     """Whether `x.to` is given `copy=True`, or True behind non_blocking."""
-    assert isinstance(node, ast.Call)
     switches = [part for part in node.args if isinstance(getattr(part, "value", None), bool)]
     asked = [part.value for part in node.keywords if part.arg == "copy"] + switches[1:2]
     return any(is_true(part) for part in asked)

@@ -87,15 +87,8 @@ def _is_other(value: ast.expr, file: FileEdit) -> bool:
     """Whether it is the object of the method's own class, or an error that was caught."""
     if not isinstance(value, ast.Name):
         return not isinstance(value, (ast.Attribute, ast.Subscript, ast.Call))
-    for part in file.tree.above(value):
-        if isinstance(part, ast.ExceptHandler) and part.name == value.id:
-            return True
-        if isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            given = [*part.args.posonlyargs, *part.args.args]
-            is_method = isinstance(file.tree.parents.get(part), ast.ClassDef)
-            if is_method and given and given[0].arg == value.id:
-                return True
-    return False
+    handlers = (part for part in file.tree.above(value) if isinstance(part, ast.ExceptHandler))
+    return file.carrying.is_self(value) or any(one.name == value.id for one in handlers)
 
 
 def _is_shown(node: ast.AST, file: FileEdit) -> bool:

@@ -7,6 +7,7 @@ import ast
 from isograd.convert import layout
 from isograd.convert.analysis.devices import DEVICES, Devices, is_device
 from isograd.convert.file import FileEdit
+from isograd.convert.origins import asks_for_a_copy
 from isograd.convert.passes.elements import POSTFIX
 from isograd.convert.passes.example import Example
 from isograd.convert.tree import is_none
@@ -105,8 +106,8 @@ class DeviceMoves:
         if not all(is_none(part) or is_device(part, where) for part in devices):
             return False
         rest = [part for part in node.args[1:] if not _is_switch(part)]
-        if len(node.args) - 1 - len(rest) > 1:
-            return False  # the second one asks for a copy
+        if asks_for_a_copy(node):
+            return False
         rest += [dtype] if dtype is not None else []
         if not (devices or named) or len(rest) > (use.api == _MOVE):
             return False

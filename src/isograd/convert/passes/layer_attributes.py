@@ -178,7 +178,7 @@ def _name(owner: ast.expr, name: str, node: ast.Attribute, file: FileEdit) -> st
 
 def _is_of_first_call(owner: ast.expr, file: FileEdit) -> bool:
     """Whether a value is a parameter or a function's result: of all calls the scan follows one."""
-    if not isinstance(owner, ast.Name):
+    if not isinstance(owner, ast.Name) or file.carrying.is_self(owner):
         return False
     scope = scope_of(owner, file)
     bound = scope.statements_of(owner.id, owner)
@@ -186,7 +186,7 @@ def _is_of_first_call(owner: ast.expr, file: FileEdit) -> bool:
     if any(isinstance(one, ast.Call) and not file.api_of_call(one) for one in values):
         return True
     given = scope.parameters.get(owner.id)
-    if bound or given is None or given.annotation is not None or _is_own(given, file):
+    if bound or given is None or given.annotation is not None:
         return False
     asked = (one for one in scope.nodes if isinstance(one, ast.Call) and len(one.args) == 2)
     return not any(
@@ -195,14 +195,6 @@ def _is_of_first_call(owner: ast.expr, file: FileEdit) -> bool:
         and any(file.use(part) is not None for part in ast.walk(one.args[1]))
         for one in asked
     )
-
-
-def _is_own(given: ast.arg, file: FileEdit) -> bool:
-    """Whether a parameter is the first one of a method, the object itself."""
-    function = file.tree.function(given)
-    if function is None or not isinstance(file.tree.parents.get(function), ast.ClassDef):
-        return False
-    return [*function.args.posonlyargs, *function.args.args][:1] == [given]
 
 
 def _shown(owner: ast.expr, name: str, node: ast.Attribute, file: FileEdit) -> str | None:

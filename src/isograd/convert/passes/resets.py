@@ -73,8 +73,4 @@ def _is_own(owner: ast.expr, file: FileEdit) -> bool:
     """Whether it is the object of the method around it, or `super()`."""
     if isinstance(owner, ast.Call):
         return getattr(owner.func, "id", "") == "super"
-    function = file.tree.function(owner)
-    if function is None or not isinstance(file.tree.parents.get(function), ast.ClassDef):
-        return False
-    given = [*function.args.posonlyargs, *function.args.args]
-    return isinstance(owner, ast.Name) and bool(given) and given[0].arg == owner.id
+    return file.carrying.is_self(owner)

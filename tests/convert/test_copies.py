@@ -117,3 +117,42 @@ def test_a_package_runs_without_the_others(tmp_path: Path) -> None:
 def test_one_module_says_nothing_of_copies(tmp_path: Path) -> None:
     port, _ = converted(tmp_path, {"run.py": KEPT})
     assert "COPY_OF" not in (port / "torch_semantics.py").read_text()
+
+
+BESIDE = {
+    "run.py": "from layers import made\n\n\ndef told():\n    return len(made())\n",
+    "layers.py": MAKING,
+    "__init__.py": "",
+}
+
+
+@pytest.mark.parametrize(
+    ("files", "imported"),
+    [
+        pytest.param(BESIDE, "import torch_semantics as compat", id="by bare names"),
+        pytest.param(
+            {**BESIDE, "more.py": "from .layers import made\n"},
+            "from . import torch_semantics as compat",
+            id="one relatively",
+        ),
+        pytest.param(
+            {**BESIDE, "run.py": "from original.layers import made\n"},
+            "from . import torch_semantics as compat",
+            id="by the folder's name",
+        ),
+    ],
+)
+def test_scripts_of_a_folder_with_an_init_file(
+    tmp_path: Path, files: dict[str, str], imported: str
+) -> None:
+    """An `__init__.py` makes no package of a folder whose files import each other as scripts."""
+    port, _ = converted(tmp_path, files)
+    assert imported in (port / "layers.py").read_text().splitlines()
+
+
+def test_scripts_run_in_a_folder_with_an_init_file(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    pytest.importorskip("mindspore")
+    port, _ = converted(tmp_path, BESIDE)
+    of_torch, of_port = run_both(tmp_path, port, RUN)
+    assert of_port == of_torch

@@ -6,7 +6,7 @@ from typing import Any, Optional, Union
 
 import pytest
 
-from isograd.convert.helpers import is_of_type
+from isograd.convert.helpers import is_of_type, reduction_number
 
 torch = pytest.importorskip("torch")
 
@@ -41,3 +41,13 @@ def test_newer_spellings_fit_too() -> None:
     assert is_of_type((1, 2, 3), tuple[int, ...])
     assert not is_of_type((1, "a"), tuple[int, ...])
     assert is_of_type([], list[int])
+
+
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+def test_a_reductions_number_is_torchs(reduction: str) -> None:
+    assert reduction_number(reduction) == torch.nn._reduction.get_enum(reduction)
+
+
+def test_another_reduction_has_no_number() -> None:
+    with pytest.raises(ValueError, match="median is not a valid value"):
+        reduction_number("median")

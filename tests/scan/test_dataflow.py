@@ -99,6 +99,19 @@ TABLE = {
              "    return z.add(1)"),
         {"Tensor.add"},
     ),
+    "method before the one that calls it": (
+        HEAD + "class A:\n    def h(self, z):\n        return z.add(1)\n"
+        "    def f(self, x: torch.Tensor):\n        return self.h(x)",
+        {"Tensor.add"},
+    ),
+    "positions as rows": (
+        HEAD + "def f(x: torch.Tensor):\n    return torch.nonzero(x, as_tuple=False).add(1)",
+        {"Tensor.add"},
+    ),
+    "positions by axes": (
+        HEAD + "def f(x: torch.Tensor):\n    return torch.nonzero(x, as_tuple=True)[0].add(1)",
+        {"Tensor.add"},
+    ),
     "property": (
         _net("@property", "def w(self) -> torch.Tensor:", "    return self.v",
              "def f(self):", "    return self.w.add(1)"),
@@ -159,3 +172,16 @@ def test_methods_of_the_files_classes_are_not_surely_a_tensors(scanner: Scanner)
     scanner.write(main=HEAD + code)
     assert scanner.apis() == set()
     assert scanner.apis(unsure=True) == {"Tensor.size"}
+
+
+@pytest.mark.parametrize(
+    "imported",
+    ["from data import Graph", "import data", "from data import *", "from data import other"],
+)
+def test_methods_of_imported_classes_are_not_surely_a_tensors(
+    scanner: Scanner, imported: str
+) -> None:
+    data = "class Graph:\n    def clone(self): return self\ndef other(): return 1\n"
+    scanner.write(data=data, main=f"{HEAD}{imported}\ndef f(items):\n    return items[1].clone()")
+    assert "Tensor.clone" not in scanner.apis()
+    assert "Tensor.clone" in scanner.apis(unsure=True)

@@ -29,6 +29,14 @@ def reverse_repeat_tuple(values: Iterable[Any], count: int) -> tuple[Any, ...]:
     return tuple(value for value in reversed(tuple(values)) for _ in range(count))
 
 
+def reduction_number(reduction: str) -> int:
+    """The number that torch has for a reduction of losses.  Raises ValueError for another name."""
+    numbers = {"none": 0, "mean": 1, "elementwise_mean": 1, "sum": 2}
+    if reduction not in numbers:
+        raise ValueError(f"{reduction} is not a valid value for reduction")
+    return numbers[reduction]
+
+
 def is_of_type(value: Any, kind: Any) -> bool:
     """`torch.jit.isinstance`: also of `list[int]`, `dict[str, Tensor]`, `Optional[…]`, `int | str`.
 

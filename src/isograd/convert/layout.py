@@ -235,7 +235,10 @@ def closed(code: str) -> str:
 
 
 def write_statement(file: FileEdit, node: ast.expr | ast.stmt, code: str) -> None:
-    """Put a statement in place of another, or of an expression that is one."""
+    """Put a statement in place of another, or of an expression that is one, with its brackets."""
+    around = file.tree.parents.get(node)
+    if isinstance(around, ast.Expr):
+        node = around
     start, end = file.text.span(node)
     for comment in file.comments_between(start, end):
         if comment not in code:

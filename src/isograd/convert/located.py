@@ -305,7 +305,7 @@ def locate(
     """
     facts = Facts()
     summary = ModuleSummary(name)
-    state = State(torch_names(), project, summary, package, _Silent(facts))
+    state = State(torch_names(), project, summary, package, _Silent(facts), source.text)
     state.mixed.update(mixed or {})
     state.env = Scope(BUILTINS)
     state.env["__name__"] = state.env["__file__"] = Plain()

@@ -58,6 +58,8 @@ HELPERS = {
     "torch.nn._quadruple": "composites.quadruple",
     "torch.nn._ntuple": "composites.ntuple",
     "torch.nn._reverse_repeat_tuple": "composites.reverse_repeat_tuple",
+    "torch.nn.functional._Reduction.get_enum": "composites.reduction_number",
+    "torch.nn._reduction.get_enum": "composites.reduction_number",
     "torch.autograd.Function": "composites.Function",
     "torch.autograd.function.Function": "composites.Function",
     "torch.nn.modules.utils._single": "composites.single",

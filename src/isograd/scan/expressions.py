@@ -14,6 +14,7 @@ from isograd.scan.values import (
     INVERTED,
     MASK,
     MASKS,
+    NO,
     PARAMETER,
     PLAIN,
     RAGGED,
@@ -139,7 +140,9 @@ class Expressions(Members):
 
     def constant(self, node: ast.Constant) -> Value:
         """A number or a string; None tells nothing, for it is often what comes before a tensor."""
-        return None if node.value is None else PLAIN
+        if node.value is None:
+            return None
+        return NO if node.value is False else PLAIN
 
     def sequence(self, node: ast.Tuple | ast.List | ast.Set) -> Value:
         """A display; with a star in it the positions are not known."""
@@ -164,7 +167,7 @@ class Expressions(Members):
         numbers = {
             key.value
             for key, value in zip(node.keys, held, strict=True)
-            if isinstance(key, ast.Constant) and isinstance(key.value, str) and value is PLAIN
+            if isinstance(key, ast.Constant) and isinstance(key.value, str) and value in (PLAIN, NO)
         }
         return Mapping(join_all(held), frozenset(numbers))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import math
+import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -198,7 +199,7 @@ class Functions(Annotations):
                 if statement.name in info.methods and not method.is_property:  # type: ignore[attr-defined]
                     continue
                 info.methods[statement.name] = method  # type: ignore[attr-defined]
-                counts = self.state.own_methods.setdefault(statement.name, [])  # type: ignore[attr-defined]
+                counts = self.state.summary.methods.setdefault(statement.name, [])  # type: ignore[attr-defined]
                 counts.append(_counts(statement.args, method.is_static))  # type: ignore[attr-defined]
                 env[statement.name] = method  # type: ignore[attr-defined]
             else:
@@ -233,22 +234,38 @@ class Functions(Annotations):
         """Read every body that no call has asked for.
 
         Constructors first, for they make the attributes; then forward methods, whose arguments are
-        tensors; then the rest from the last to the first, since a function mostly stands before
-        those that call it and learns from them what it is given.
+        tensors; then methods, those that no other calls before the others, and the rest from the
+        last to the first, since a function mostly stands before those that call it: what is called
+        learns from it what it is given.
         scope: the names around them now that all of them are bound.
         """
         waiting = self.pending
         for info in waiting:
             if info.scope is not None:
                 info.scope = scope
+        methods = [info for info in waiting if info.owner is not None]
+        called = self._called_of_objects(methods)
         for group in (
             [info for info in waiting if info.name == "__init__"],
-            [info for info in waiting if info.owner is not None and info.name.startswith(_FORWARD)],
-            [info for info in waiting if info.owner is not None],
+            [info for info in methods if info.name.startswith(_FORWARD)],
+            [info for info in methods if info.name not in called],
+            methods,
             waiting[::-1],
         ):
             for info in group:
                 self.read_function(info, [], {})
+
+    def _called_of_objects(self, methods: Sequence[FunctionInfo]) -> frozenset[str]:
+        """The methods that the text calls of a method's own object."""
+        owners = {
+            info.node.args.args[0].arg
+            for info in methods
+            if info.node is not None and info.node.args.args and not info.is_static
+        }
+        if len(methods) < 2 or not owners:
+            return frozenset()
+        names = "|".join(map(re.escape, sorted(owners)))
+        return frozenset(re.findall(rf"\b(?:{names})\.(\w+)\(", self.state.text))
 
 
 def _note_taker(info: ClassInfo, bases: Sequence[Value]) -> None:

@@ -16,6 +16,7 @@ def bind_import(state: State, node: ast.Import) -> None:
     for alias in node.names:
         root = alias.name.partition(".")[0]
         state.roots.add(root)
+        _note(state, alias.name)
         if alias.asname:
             state.env[alias.asname] = qualified(state, alias.name)
         else:
@@ -31,11 +32,20 @@ def bind_from_import(state: State, node: ast.ImportFrom) -> None:
         return
     root = base.partition(".")[0]
     state.roots.add(root)
+    _note(state, base)
     for alias in node.names:
+        _note(state, f"{base}.{alias.name}")
         if alias.name == "*":
             _bind_star(state, base)
         else:
             state.env[alias.asname or alias.name] = _member(state, base, alias.name)
+
+
+def _note(state: State, name: str) -> None:
+    """Something is imported from a module, if it is one of the project's."""
+    summary = state.project.module(name) if state.project.has(name) else None
+    if summary is not None:
+        state.imported[name] = summary
 
 
 def _member(state: State, base: str, name: str):  # type: ignore[no-untyped-def]

@@ -34,6 +34,9 @@ class Layout:
         self._folders: set[Path] = set()
         self._found: dict[tuple[str, Path], Path | None] = {}
         self._noted: set[tuple[str, Path]] = set()
+        #: Folders whose files import each other by bare names; as modules of a package.
+        self._beside: set[Path] = set()
+        self._packaged: set[Path] = set()
         self.namespaces: set[Path] = set()
         self.searched: defaultdict[Path, set[Path]] = defaultdict(set)
 
@@ -47,8 +50,14 @@ class Layout:
             folder = folder.parent
 
     def is_package(self, folder: Path) -> bool:
-        """Whether the files of a folder are modules of a package."""
-        return folder in self.namespaces or folder / _INIT in self._files
+        """Whether the files of a folder are modules of a package.
+
+        An `__init__.py` says so, unless the files import each other as scripts of one folder do.
+        """
+        if folder in self.namespaces:
+            return True
+        is_searched = folder in self._beside and folder not in self._packaged
+        return folder / _INIT in self._files and not is_searched
 
     def is_own(self, root: str) -> bool:
         """Whether a package of the project is found before an installed one that is called so."""
@@ -104,12 +113,15 @@ class Layout:
             return
         self._noted.add((name, path))
         parts = name.split(".")
+        if len(parts) == 1 and path.parent / _INIT in self._files and path.name != _INIT:
+            self._beside.add(path.parent)
         if path.name == _INIT:
             path = path.parent
         folders = list(path.parents)[: len(parts) - 1]
         names = tuple(part.name for part in reversed(folders))
         if not folders or names != tuple(parts[:-1]):
             return
+        self._packaged.update(folders)
         searched = path.parents[len(parts) - 1]
         bare = [folder for folder in folders if folder / _INIT not in self._files]
         if searched not in self._folders or bare != folders:
@@ -122,6 +134,7 @@ class Layout:
         for _ in range(level):
             if folder not in self._folders:
                 return
+            self._packaged.add(folder)
             if folder / _INIT not in self._files:
                 self.namespaces.add(folder)
             folder = folder.parent

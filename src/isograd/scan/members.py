@@ -364,7 +364,7 @@ class Members:
         line = function.end_lineno or function.lineno
         column = (function.end_col_offset or 0) - len(name)
         is_telling = self._is_telling(name, keywords)
-        if is_telling and self._is_own(name, len(arguments) + len(keywords)):
+        if is_telling and self.state.may_be_own(name, len(arguments) + len(keywords)):
             self.record(line, column, f"torch.Tensor.{name}", UNSURE, node)
             return None
         if is_telling:
@@ -376,11 +376,6 @@ class Members:
         if _may_be_tensor(name, node):
             self.record(line, column, f"torch.Tensor.{name}", UNSURE, node)
         return None
-
-    def _is_own(self, name: str, given: int) -> bool:
-        """Whether a class of the file has a method that can be called like this."""
-        counts = self.state.own_methods.get(name, ())
-        return any(fewest <= given <= most for fewest, most in counts)
 
     def _is_telling(self, name: str, keywords: dict[str, Value]) -> bool:
         """Whether only a tensor has a method that is called like this."""

@@ -10,6 +10,7 @@ from isograd.scan import behaviour
 from isograd.scan.values import (
     ANY_MODULE,
     COMPUTED,
+    NO,
     PARAMETER,
     PLAIN,
     RAGGED,
@@ -162,7 +163,7 @@ class TorchNames:
         if last in behaviour.SEVERAL_BY_DIMENSION:
             return TENSORS if "dim" in keywords else _extremes(arguments)
         flags = behaviour.SEVERAL_BY_FLAG.get(last)
-        if flags and any(flag in keywords for flag in flags):
+        if flags and any(keywords.get(flag, NO) is not NO for flag in flags):
             return TENSORS
         if last in behaviour.SHAPE_RESULTS:
             return SHAPE

@@ -24,11 +24,15 @@ RawUse = tuple[int, int, str, str]
 
 @dataclass(slots=True)
 class ModuleSummary:
-    """What other files of the project may import from one file."""
+    """What other files of the project may import from one file.
+
+    methods: of its own classes, the fewest and most arguments that each takes.
+    """
 
     name: str
     exports: dict[str, Value] = field(default_factory=dict)
     public: tuple[str, ...] | None = None
+    methods: dict[str, list[tuple[int, float]]] = field(default_factory=dict)
 
 
 class Project(Protocol):
@@ -84,6 +88,7 @@ class State:
     summary: ModuleSummary
     package: str
     listener: HazardListener
+    text: str
     uses: list[RawUse] = field(default_factory=list)
     #: What the file imports, by the first part of the name.
     roots: set[str] = field(default_factory=set)
@@ -92,8 +97,8 @@ class State:
     owner: ClassInfo | None = None
     origin: tuple[int, int] | None = None
     depth: int = 0
-    #: Methods of the file's own classes: the fewest and most arguments that each takes.
-    own_methods: dict[str, list[tuple[int, float]]] = field(default_factory=dict)
+    #: The modules of the project from which the file imports.
+    imported: dict[str, ModuleSummary] = field(default_factory=dict)
     #: Classes of the file, where others that import them are known to mix them into modules.
     mixed: dict[str, ClassInfo] = field(default_factory=dict)
 
@@ -106,6 +111,14 @@ class State:
     def is_for_mindspore(self) -> bool:
         """Whether the file imports MindSpore and nothing of torch: its tensors are not torch's."""
         return "mindspore" in self.roots and self.roots.isdisjoint(behaviour.TORCH_LIBRARIES)
+
+    def may_be_own(self, method: str, given: int) -> bool:
+        """Whether a class of the file, or of one that it imports, can be asked like this."""
+        return any(
+            fewest <= given <= most
+            for module in (self.summary, *self.imported.values())
+            for fewest, most in module.methods.get(method, ())
+        )
 
 
 def qualified(state: State, name: str) -> Value:

@@ -192,6 +192,8 @@ Value = Optional[  # noqa: UP045  # the names below are defined above it only at
 TENSOR = Tensor()
 VIEW = Tensor(is_view=True)
 PLAIN = Plain()
+#: False, as it is written.
+NO = Plain("no")
 #: A number or a shape that depends on the contents of a tensor.
 COMPUTED = Plain("computed")
 #: The shape of a tensor, or its size.

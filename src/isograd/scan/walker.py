@@ -38,7 +38,7 @@ def scan_source(
     functions: list[FunctionInfo] = []
     listener = Hazards(source.text, functions)
     summary = ModuleSummary(name)
-    state = State(names, project, summary, package, listener, functions=functions)
+    state = State(names, project, summary, package, listener, source.text, functions=functions)
     state.env = Scope(BUILTINS)
     state.env["__name__"] = state.env["__file__"] = Plain()
     walker = Statements(state)

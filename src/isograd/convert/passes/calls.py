@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from isograd.convert import layout, types_and_settings
+from isograd.convert.analysis.layers import is_path
 from isograd.convert.analysis.named_arguments import refused_by_native
 from isograd.convert.analysis.parameter_loops import is_over_parameters
 from isograd.convert.file import FileEdit
@@ -340,6 +341,15 @@ def _twins_value(entry: Entry, file: FileEdit) -> str:
 
 
 def _unsure(node: ast.Call, use: Use, code: str, file: FileEdit) -> None:
+    """Ask at run time what is called, where asking twice is harmless; tell it elsewhere."""
+    assert isinstance(node.func, ast.Attribute)
+    if is_path(node.func.value):
+        code = f"({code})" if isinstance(layout.parsed(code), (ast.IfExp, ast.Lambda)) else code
+        receiver, other = file.source(node.func.value), file.source(node)
+        is_tensor = f"isinstance({receiver}, {file.name('ms.Tensor')})"
+        layout.write(file, node, f"{code} if {is_tensor} else {other}")
+        file.converted += 1
+        return
     name = use.api.rpartition(".")[2]
     file.finding(
         node.func,

@@ -281,6 +281,7 @@ class Subscripts:
         if not isinstance(node.ctx, ast.Load) or not has_inner_steps(node.slice):
             return False
         start, end = file.text.span(node)
+        file.keep_sources(node)  # what is written to stays as it is
         file.text.replace(start, end, strided(node, file))
         file.uses += 1
         file.converted += 1

@@ -405,6 +405,8 @@ def _may_be_tensor(name: str, node: ast.Call) -> bool:
         first = node.args[0] if node.args else None
         is_text = isinstance(first, ast.Constant) and isinstance(first.value, str)
         return not (name == "split" and (first is None or is_text))
+    if name == "repeat" and not node.args and not node.keywords:  # as of a dataset
+        return False
     return name not in behaviour.EVERYDAY
 
 

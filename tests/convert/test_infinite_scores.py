@@ -81,3 +81,54 @@ def test_a_loss_of_masked_scores_is_torchs(name: str, tmp_path: Path) -> None:
     )
     assert called in (port / "net.py").read_text(encoding="utf-8")
     assert found == pytest.approx(expected, abs=1e-5)
+
+
+_POLICY = """
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+class Policy(nn.Module):
+    def forward(self, x, mask):
+        scores = x * 1
+        scores[mask] = -torch.inf
+        return RETURNED
+"""
+_STEP = """
+import torch
+import torch.nn.functional as F
+from torch import nn
+from policy import Policy
+
+criterion = nn.NLLLoss()
+
+
+def losses(net, x, mask, y):
+    scores = net(x, mask)["scores"]
+    return F.cross_entropy(scores, y), criterion(F.log_softmax(scores, -1), y)
+
+
+def told():
+    x, mask = torch.ones(2, 3), torch.tensor([[True, False, False], [False, True, False]])
+    return [round(loss.item(), 4) for loss in losses(Policy(), x, mask, torch.tensor([1, 2]))]
+"""
+
+
+@pytest.mark.parametrize(
+    ("returned", "is_runtime"),
+    [
+        pytest.param('{"scores": scores}', True, id="masked scores"),
+        pytest.param('{"scores": F.softmax(scores, -1)}', False, id="shares of them"),
+    ],
+)
+def test_a_network_of_another_file_masks(returned: str, is_runtime: bool, tmp_path: Path) -> None:
+    files = {"policy.py": _POLICY.replace("RETURNED", returned), "step.py": _STEP}
+    port, _ = converted(tmp_path, files)
+    written = (port / "step.py").read_text()
+    assert ("compat.cross_entropy(" in written) == is_runtime
+    assert ("compat.NLLLoss" in written) == is_runtime
+    of_torch, of_port = run_both(
+        tmp_path, port, "import json, step; print(json.dumps(step.told()))"
+    )
+    assert of_port == of_torch

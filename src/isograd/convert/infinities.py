@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
@@ -20,20 +21,36 @@ _FINITE = frozenset(
     multinomial Categorical ne eq gt lt ge le logsumexp zeros_like ones_like rand_like randn_like
     empty_like new_zeros new_ones scaled_dot_product_attention""".split()
 )
+#: Expressions that hold what one of their parts holds.
+_MADE_OF_PARTS = (
+    *(ast.UnaryOp, ast.BinOp, ast.IfExp, ast.BoolOp, ast.Tuple, ast.List, ast.Dict, ast.Starred),
+    *(ast.ListComp, ast.GeneratorExp),
+)
 _DEEPEST = 40
+#: A text without this writes no infinity.
+WRITTEN = re.compile(r"\b(?:inf|infty|infinity|[PN]INF)\b", re.IGNORECASE)
 
 
 @dataclass
 class Infinities:
-    """scope_of: the bindings around a node.  api_of: the API of torch that a function names."""
+    """scope_of: the bindings around a node.  api_of: the API of torch that a function names.
+
+    elsewhere: functions of the project's files that may return infinity.
+    """
 
     tree: Tree
     scope_of: Callable[[ast.AST], Scope]
     api_of: Callable[[ast.AST], str]
+    elsewhere: frozenset[str] = frozenset()
     _known: dict[ast.AST, bool] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._packages = imported_from(self.tree, _PACKAGES)
+
+    def results(self) -> frozenset[str]:
+        """The file's functions of which a result may be infinite."""
+        functions = self.tree.of(*_FUNCTIONS)
+        return frozenset(one.name for one in functions if self._returns(one, _DEEPEST))
 
     def may(self, node: ast.AST | None, depth: int = _DEEPEST) -> bool:
         """Whether a value may be infinite, or hold an infinite element; no in a circle."""
@@ -55,7 +72,7 @@ class Infinities:
             return False
         if isinstance(node, ast.Subscript):
             return self.may(node.value, depth)
-        if isinstance(node, (ast.UnaryOp, ast.BinOp, ast.IfExp, ast.Tuple, ast.List, ast.Starred)):
+        if isinstance(node, _MADE_OF_PARTS):
             parts = [part for part in ast.iter_child_nodes(node) if isinstance(part, ast.expr)]
             parts = parts[1:] if isinstance(node, ast.IfExp) else parts
             return any(self.may(part, depth) for part in parts)
@@ -93,6 +110,8 @@ class Infinities:
             return self.may(node.value, depth)
         if node.attr in _CONSTANTS and node.value.id in self._packages:
             return True
+        if self.may(node.value, depth):
+            return True
         for part in self.tree.of(ast.Assign):
             for target in part.targets:
                 if isinstance(target, ast.Attribute) and target.attr == node.attr:
@@ -113,13 +132,16 @@ class Infinities:
         own = [one for one in self.tree.of(*_FUNCTIONS) if one.name == name]
         if own:
             return any(self._returns(one, depth) for one in own)
+        if name in self.elsewhere and not self.api_of(node.func):
+            return True
         if name in _FINITE:
             return False
         receiver = node.func.value if isinstance(node.func, ast.Attribute) else None
-        if self.api_of(node.func) or not _is_plain(receiver):
+        is_class = any(one.name == name for one in self.tree.of(ast.ClassDef))
+        if self.api_of(node.func) or is_class or not _is_plain(receiver):
             return any(self.may(part, depth) for part in (*given, receiver))
         forwards = [one for one in self.tree.of(*_FUNCTIONS) if one.name == "forward"]
-        return any(self._returns(one, depth) for one in forwards)
+        return "forward" in self.elsewhere or any(self._returns(one, depth) for one in forwards)
 
     def _returns(self, function: ast.AST, depth: int) -> bool:
         return any(

@@ -6,11 +6,12 @@ import ast
 import contextlib
 import gc
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from isograd.collector import without_collector
+from isograd.convert.analysis.class_bases import mixed_into_modules, with_modes
 from isograd.convert.analysis.holdings import Holdings
 from isograd.convert.analysis.layers import layers_of
 from isograd.convert.analysis.records import WORDS, fields_with_lists
@@ -24,6 +25,7 @@ from isograd.convert.engine import Engine
 from isograd.convert.entries import Entries
 from isograd.convert.facts import Facts, Member
 from isograd.convert.file import FileEdit
+from isograd.convert.infinities import WRITTEN
 from isograd.convert.located import WITH_MODES, locate
 from isograd.convert.model import ConvertReport, FileConversion, Finding
 from isograd.convert.names import Index
@@ -35,6 +37,7 @@ from isograd.convert.output import (
     place_of,
     write_generated,
 )
+from isograd.convert.passes.infinite_scores import LOSSES, infinities_of
 from isograd.convert.places import Place
 from isograd.convert.reading import read_file
 from isograd.convert.settings import Settings
@@ -54,7 +57,6 @@ from isograd.scan.project import ModuleIndex, reading_order
 from isograd.scan.selection import Skipper
 from isograd.scan.sources import Source
 from isograd.scan.state import ModuleSummary
-from isograd.scan.values import ClassInfo
 
 _EVERY = 5
 #: Of files with so much text together the trees are kept from the first reading for the second;
@@ -271,17 +273,29 @@ def _may_read_states(run: Run) -> bool:
     return may_read_states(map(state_file, run.facts))
 
 
-def _reads_conv1d(run: Run) -> bool:
-    """Whether any file looks at the axes of a Conv1d's weight."""
+def _edits(run: Run, is_asked: Callable[[str], object]) -> Iterator[FileEdit]:
+    """The files whose text is asked for, read."""
     engine = Engine(_entries(run), run.names, Settings(run.options.target, run.layers))
     for path, facts in run.facts.items():
         source = run.rewritten.get(path) or _source(run, path)
-        if source is not None and any(word in source.text for word in ASKED):
-            place = place_of(run, _below(run, path))
-            file = engine.read(source, facts, place)
-            if file is not None and reads_conv1d(file):
-                return True
-    return False
+        if source is not None and is_asked(source.text):
+            file = engine.read(source, facts, place_of(run, _below(run, path)))
+            if file is not None:
+                yield file
+
+
+def _reads_conv1d(run: Run) -> bool:
+    """Whether any file looks at the axes of a Conv1d's weight."""
+    files = _edits(run, lambda text: any(word in text for word in ASKED))
+    return any(map(reads_conv1d, files))
+
+
+def _infinite(run: Run) -> frozenset[str]:
+    """The functions of the project that may return infinity, where it has losses of scores."""
+    if all(LOSSES.isdisjoint(facts.apis) for facts in run.facts.values()):
+        return frozenset()
+    found = [infinities_of(file).results() for file in _edits(run, WRITTEN.search)]
+    return frozenset().union(*found)
 
 
 def _below(run: Run, path: Path) -> Path:
@@ -324,58 +338,28 @@ def _words(run: Run) -> set[str]:
     return found
 
 
-def _mixed(run: Run) -> frozenset[ClassInfo]:
-    """Classes that are no modules, and bases of some."""
-    found: set[ClassInfo] = set()
-    waiting = [
-        info for facts in run.facts.values() for info in facts.classes.values() if info.is_module
-    ]
-    while waiting:
-        for base in waiting.pop().bases:
-            if isinstance(base, ClassInfo) and base not in found:
-                waiting.append(base)
-                if not base.is_module and not base.root:
-                    found.add(base)
-    return frozenset(found)
-
-
-def _with_modes(run: Run) -> frozenset[ClassInfo]:
-    """The classes of the project from which others with a `train` of their own are derived."""
-    found: set[ClassInfo] = set()
-    waiting = [
-        info
-        for facts in run.facts.values()
-        for info in facts.classes.values()
-        if info.is_module and "train" in info.methods
-    ]
-    while waiting:
-        for base in waiting.pop().bases:
-            if isinstance(base, ClassInfo) and base not in found:
-                found.add(base)
-                waiting.append(base)
-    return frozenset(found)
-
-
 def _convert_all(run: Run, folder: Path | None) -> Iterator[FileConversion]:
     """The second reading: each file is converted and written at once, several beside each other."""
+    classes = [info for facts in run.facts.values() for info in facts.classes.values()]
     settings = Settings(
         run.options.target,
         run.layers,
         run.knowledge.layer_attributes,
-        _mixed(run),
+        mixed_into_modules(classes),
         frozenset(run.words),
         run.has_complex,
         run.works_in_place,
         run.starting,
         run.training.compiles,
         may_record(run.facts.values(), run.training),
-        _with_modes(run),
+        with_modes(classes),
         run.list_fields,
         run.reads_states,
         frozenset().union(*(facts.buffers for facts in run.facts.values())),
         run.makes_doubles,
         Holdings(facts.holding for facts in run.facts.values()),
         any(facts.computes_in_modes for facts in run.facts.values()),
+        _infinite(run),
     )
     engine = Engine(_entries(run), run.names, settings)
     python = run.files.python

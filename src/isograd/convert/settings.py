@@ -34,6 +34,7 @@ class Settings:
     makes_doubles: whether its networks may be of float64, which not all of MindSpore's take.
     holdings: which layers and modules its attributes hold.
     computes_in_modes: whether a `train` or `eval` of the project may compute something.
+    infinite: its functions of which a result may be infinite.
     """
 
     target: str = "ops"
@@ -53,6 +54,7 @@ class Settings:
     makes_doubles: bool = False
     holdings: Holdings = field(default_factory=Holdings)
     computes_in_modes: bool = False
+    infinite: frozenset[str] = frozenset()
 
     def is_shaped(self, api: str) -> bool:
         """Whether the runtime's class is written for one of torch's."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 from isograd.convert.file import FileEdit
 from isograd.convert.infinities import Infinities
@@ -10,10 +11,14 @@ from isograd.convert.passes.example import Example
 from isograd.convert.passes.reach_of_writes import scope_of
 from isograd.convert.tree import first_argument
 
-_LOSSES = {
+#: The layer of the first function is the runtime's in any case.
+_LAYER = "torch.nn.NLLLoss"
+_RUNTIME = {
     "torch.nn.functional.cross_entropy": "composites.cross_entropy",
     "torch.nn.functional.nll_loss": "composites.nll_loss",
+    _LAYER: "composites.NLLLoss",
 }
+LOSSES = frozenset(_RUNTIME)
 
 
 class InfiniteScores:
@@ -27,6 +32,16 @@ class InfiniteScores:
             def f(x: torch.Tensor, y: torch.Tensor):
                 scores = (x @ y.T).fill_diagonal_(float('-inf'))
                 return nn.functional.cross_entropy(scores, torch.arange(2) ^ 1)
+            """,
+        ),
+        Example(
+            "a layer of the loss",
+            """
+            loss = nn.NLLLoss()
+
+            def f(x: torch.Tensor, y: torch.Tensor):
+                logs = torch.log_softmax(x.masked_fill(y > x, float('-inf')), dim=1)
+                return loss(logs, torch.zeros(2, dtype=torch.int64))
             """,
         ),
         Example(
@@ -57,16 +72,35 @@ class InfiniteScores:
         """Write the runtime function, which picks the classes of the targets."""
         assert isinstance(node, ast.Call)
         api = file.api_of_call(node)
-        if api not in _LOSSES:
+        if api not in LOSSES:
             return False
-        scores = first_argument(node, "input")
-        found = Infinities(file.tree, lambda at: scope_of(at, file), lambda at: _api(at, file))
-        if scores is None or not found.may(scores):
+        if api == _LAYER:
+            given = _given_to_objects(file)
+        else:
+            given = filter(None, [first_argument(node, "input")])
+        if not any(map(infinities_of(file).may, given)):
             return False
-        file.replace(node.func, file.name(_LOSSES[api]))
+        file.replace(node.func, file.name(_RUNTIME[api]))
         file.uses += 1
         file.converted += 1
         return True
+
+
+def _given_to_objects(file: FileEdit) -> Iterator[ast.expr]:
+    """The first of two things that are given to something of the program's, such as a loss."""
+    for call in file.tree.of(ast.Call):
+        if len(call.args) == 2 and not file.api_of_call(call):
+            yield call.args[0]
+
+
+def infinities_of(file: FileEdit) -> Infinities:
+    """What may be infinite in a file."""
+    return Infinities(
+        file.tree,
+        lambda at: scope_of(at, file),
+        lambda at: _api(at, file),
+        file.settings.infinite,
+    )
 
 
 def _api(function: ast.AST, file: FileEdit) -> str:

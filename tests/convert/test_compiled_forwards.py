@@ -28,6 +28,7 @@ BODIES = {
         "for i in range(2):\n    if i == 0:\n        kept = self.a(x)\n"
         "    else:\n        x = self.b(x) * kept\nreturn x"
     ),
+    "Logged": "log_use(self.a)\nlog_use(log_use)\nreturn self.a(x) * x",
     "OfType": "return (x > 0).type(x.type()) * x + (x > 1).type('torch.FloatTensor') * x",
     "OfTypes": (
         "z = (x > 0).to(x) * x + (x < 1).type_as(x) * x\n"
@@ -72,6 +73,11 @@ class Base(nn.Module):
             part.data.fill_(0.3 - 0.2 * number)
         self.register_buffer("mean", torch.zeros(3))
 """
+_LOGGING = """
+def log_use(owner):
+    name = owner.__class__.__name__
+    torch._C._log_api_usage_once(f"net.{name}")
+"""
 _VALUES = "[[1.0, -2.0, 0.5], [3.0, 0.25, -1.0]]"
 _TORCH = """
 import json, torch, net
@@ -103,7 +109,7 @@ print(json.dumps(found))
 
 
 def test_forward_methods_compile_with_torchs_gradients(tmp_path: Path) -> None:
-    text = _HEAD
+    text = _HEAD + _LOGGING
     for name, body in BODIES.items():
         lines = body.replace("\n", "\n        ")
         text += f"\n\nclass {name}(Base):\n    def forward(self, x):\n        {lines}\n"

@@ -49,11 +49,12 @@ class ClassNames:
             """,
         ),
         Example(
-            "a name that is shown",
+            "a name that is shown, at once or later",
             """
             def f(x: torch.Tensor, m):
                 print(m.__class__.__name__)
-                raise TypeError(f'no layer: {type(m).__name__}')
+                name = type(m).__name__
+                raise TypeError(f'no layer: {name}')
             """,
         ),
     )
@@ -91,8 +92,11 @@ def _is_other(value: ast.expr, file: FileEdit) -> bool:
     return file.carrying.is_self(value) or any(one.name == value.id for one in handlers)
 
 
-def _is_shown(node: ast.AST, file: FileEdit) -> bool:
-    """Whether a text is printed, logged, raised or put into a longer one and nothing else."""
+def _is_shown(node: ast.AST, file: FileEdit, *, is_bound: bool = False) -> bool:
+    """Whether a text is printed, logged, raised or put into a longer one and nothing else.
+
+    is_bound: whether it is read from a name that a statement bound to it.
+    """
     for part in file.tree.above(node):
         if isinstance(part, (ast.FormattedValue, ast.Raise)):
             return True
@@ -100,6 +104,25 @@ def _is_shown(node: ast.AST, file: FileEdit) -> bool:
             name = getattr(part.func, "attr", getattr(part.func, "id", ""))
             if name in _PRINTS or name not in _TEXTS:
                 return name in _PRINTS
+        if isinstance(part, ast.Assign) and not is_bound:
+            return _is_shown_later(part, file)
         if isinstance(part, (ast.stmt, ast.Compare, ast.Subscript, ast.Dict)):
             return False
     return False
+
+
+def _is_shown_later(statement: ast.Assign, file: FileEdit) -> bool:
+    """Whether the name of a function that a statement binds is read for texts alone."""
+    function, target = file.tree.function(statement), statement.targets[0]
+    if function is None or len(statement.targets) > 1 or not isinstance(target, ast.Name):
+        return False
+    parts = list(file.tree.walked(function))
+    if any(
+        target.id in part.names for part in parts if isinstance(part, (ast.Global, ast.Nonlocal))
+    ):
+        return False
+    return all(
+        _is_shown(part, file, is_bound=True)
+        for part in parts
+        if isinstance(part, ast.Name) and part.id == target.id and isinstance(part.ctx, ast.Load)
+    )

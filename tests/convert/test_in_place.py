@@ -64,6 +64,19 @@ x[0].mul_(2).add_(1)
 h = Holder(x); h.mean.mul_(2).add_(5, alpha=3)
 h = Holder(x); h.mean.data.mul_(2).sub_(1)
 d = vars(Holder(x)); k = next(iter(d)); d[k].copy_(x * 2)
+state = {}; m = state.setdefault("m", x); m.mul_(2).add_(1)
+state = {"m": x}; m = state.get("m"); m.lerp_(x * 2, 0.5)
+h = Holder(x); m = h.asked(); m.add_(1)
+h = Holder(x); m = h.alone; m.add_(1)
+h = Holder(x); m = getattr(h, "mean"); m += x
+h = Holder(x); m = h.pair()[0]; m.mul_(3)
+h = Holder(x); m, size = h.pair(); m.mul_(3)
+m = next(iter([x])); m.add_(1)
+m = max([x, x * 0 - 9], key=lambda t: t.sum().item()); m.add_(1)
+m = [t for t in [x, x * 2] if t.sum() < 10][0]; m.add_(1)
+first, *_ = list([x, x * 2]); first.add_(1)
+dict(x=x)["x"].add_(3)
+k = Kept(x); k["x"].add_(1)
 parts = list(x for _ in range(1)); i = len(parts) - 1; parts[i].add_(1)
 i = int(x.shape[0]) - 1; y = [x][0]; y[i].add_(1)
 v = x; v += 1
@@ -284,6 +297,9 @@ x = x * 1; flat = x.view(-1); x.mul_(2); x = x + flat[0]
 parts = [x]; next(iter(parts)).add_(1)
 parts = [x]; parts.pop().add_(1)
 x.mul_(2)[0].add_(1)
+n = x.numpy(); x += 1; x[0] = float(n.sum())
+n = x.detach().cpu().numpy(); x.mul_(2); x[0] = float(n.sum())
+a = np.zeros(4, "f4"); t = torch.from_numpy(a); t.add_(1); x[0] = float(a.sum())
 (y := x).add_(1); x = y * 2
 y = x[None]; y.add_(1)
 y = torch.as_tensor(x); y += 1
@@ -338,6 +354,25 @@ def box(size):
 class Holder:
     def __init__(self, x):
         self.mean = x
+
+    @property
+    def alone(self):
+        return self.mean
+
+    def asked(self):
+        return self.mean
+
+    def pair(self):
+        mean = self.mean
+        return mean, len(mean)
+
+
+class Kept:
+    def __init__(self, x):
+        self.x = x
+
+    def __getitem__(self, key):
+        return getattr(self, key)
 
 
 def run(x: torch.Tensor):

@@ -202,7 +202,9 @@ class Scope(Bindings):
         while waiting:
             pair = waiting.popleft()
             (reach, root), at = (pair[0].reach, pair[0].root), pair[1]
-            if reach is Reach.ALONE or pair in known:
+            if reach is Reach.ALONE or pair in known or pair[0].is_array:
+                continue
+            if pair[0].is_of_array and at is not binding:
                 continue
             known.add(pair)
             if root is None:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import cached_property
 
 from isograd.convert.data_aliases import owner_of
+from isograd.convert.held_results import gives_held, gives_several_held
 from isograd.convert.origins import (
     SEVERAL,
     Binding,
@@ -182,6 +183,8 @@ class Bindings:
             return self._of_several(value.value)
         if isinstance(value, ast.Call) and called(value, self._named)[0] in SEVERAL:
             return self._origins(value)
+        if gives_several_held(value, self._tree, self._named):
+            return (Origin(Reach.SHARED, None),)
         if isinstance(value, ast.IfExp):
             return (*self._of_several(value.body), *self._of_several(value.orelse))
         if isinstance(value, ast.Name):
@@ -214,16 +217,20 @@ class Bindings:
         value = unrepeated(value)
         if isinstance(value, _BRACKETS):
             return self._inside(ast.iter_child_nodes(value))
+        if isinstance(value, ast.Call) and getattr(value.func, "attr", "") == "numpy":
+            shared = self._origins(value.func.value)  # type: ignore[attr-defined]  # a method
+            return tuple(replace(o, reach=Reach.LOST, is_array=True) for o in shared if o.root)
+        if self._named.get(getattr(value, "func", value)) == "torch.from_numpy":
+            of_array = self._inside(value.args)  # type: ignore[attr-defined]  # a call
+            return tuple(replace(o, reach=Reach.LOST, is_of_array=True) for o in of_array if o.root)
         root, reach = origin_of_write(value, self._named)
         is_copied = isinstance(value, ast.Subscript) and has_inner_steps(value.slice)
         if is_copied or (isinstance(value, ast.Subscript) and adds_axis(value.slice)):
             reach = Reach.LOST
-        if reach is Reach.ALONE and not isinstance(root, ast.Attribute):
-            return ()
-        if isinstance(root, ast.Name):
-            return (Origin(reach, root.id, is_copied),)
-        if isinstance(root, ast.Attribute):
+        if isinstance(root, ast.Attribute) or gives_held(root, self._tree, self._named):
             return (Origin(max(reach, Reach.SHARED), None),)
+        if isinstance(root, ast.Name) and reach is not Reach.ALONE:
+            return (Origin(reach, root.id, is_copied),)
         return ()
 
 

@@ -106,5 +106,5 @@ class Facts:
     computes_in_modes: bool = False
 
     def is_tensor(self, target: ast.AST) -> bool:
-        """Whether the target of a `+=`, or a set attribute, is known to hold a tensor."""
+        """Whether a side of a `+=`, or a set attribute, is known to be a tensor."""
         return isinstance(self.values.get(place(target)), Tensor)

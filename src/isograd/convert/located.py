@@ -225,6 +225,9 @@ class _Located(Statements):
         if made is not None:
             self.facts.sets[place(node)] = made
 
+    def added(self, node: ast.expr, value: Value) -> None:
+        self.facts.values[place(node)] = value
+
     def changed(self, target: ast.Attribute) -> None:
         self._keep_set(target, self._owner(target.value), target.attr, None)
 

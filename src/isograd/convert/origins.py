@@ -93,11 +93,15 @@ class Origin:
     """reach: how the tensor is one with the root's; root: a name, or None for outside.
 
     is_copied: whether the port copies, so that no write reaches it, not even one by an index.
+    is_array: whether what is bound is an array of numpy's; what is written to it reaches the root.
+    is_of_array: whether the root is one; a tensor of another dtype made of it is a copy, mostly.
     """
 
     reach: Reach
     root: str | None
     is_copied: bool = False
+    is_array: bool = False
+    is_of_array: bool = False
 
 
 @dataclass(frozen=True)

@@ -88,11 +88,15 @@ class Statements(Functions):
             self.state.listener.in_place(node, before)
         elif target.__class__ is ast.Name:
             if value.__class__ is Tensor:
+                self.added(node.value, value)
                 self.bind(target, value)
             elif before.__class__ is Items and value.__class__ is Items:
                 self.bind(target, Items(join(before.item, value.item)))
         elif target.__class__ is ast.Attribute:
             self.changed(target)
+
+    def added(self, node: ast.expr, value: Value) -> None:
+        """A tensor that `+=` adds to something unknown."""
 
     def changed(self, target: ast.Attribute) -> None:
         """An attribute of anything but a tensor that `+=` changes."""

@@ -8,6 +8,7 @@ from isograd.convert import layout
 from isograd.convert.aliases import Scope
 from isograd.convert.data_aliases import is_data
 from isograd.convert.file import FileEdit
+from isograd.convert.held_results import gives_held
 from isograd.convert.operator_signs import SIGNS
 from isograd.convert.origins import Reach
 from isograd.convert.passes.elements import (
@@ -252,7 +253,8 @@ def _add_to_argument(target: ast.Name, node: ast.AugAssign, file: FileEdit) -> b
     elif target.id not in scope.bound:
         return False
     is_element = scope.is_element(target.id) and not isinstance(node.value, ast.Constant)
-    is_tensor_like = is_element or _is_of_torch(node.value, file)
+    adds_tensor = file.facts.is_tensor(node.value)
+    is_tensor_like = is_element or adds_tensor or _is_of_torch(node.value, file)
     is_tensor_like = is_tensor_like or _is_of_module(target.id, node.value, scope)
     is_tensor_like = is_tensor_like or _is_of_state(target.id, node.value, scope)
     if not (is_tensor_like or _is_used_as_tensor(target.id, node, file)):
@@ -260,12 +262,19 @@ def _add_to_argument(target: ast.Name, node: ast.AugAssign, file: FileEdit) -> b
     sight = sight_of(target.id, node, file)
     if sight.reach is Reach.LOST:
         tell(sight, target.id, node, file)
-    if sight.reach is not Reach.SHARED:
+    is_seen = adds_tensor or not _is_asked_for(target.id, scope, file)
+    if sight.reach is not Reach.SHARED or not is_seen:
         return False
     call = file.name("composites.augmented")
     value = file.argument(node.value)
     layout.write_statement(file, node, f'{target.id} = {call}("{sign}", {target.id}, {value})')
     return True
+
+
+def _is_asked_for(name: str, function: Scope, file: FileEdit) -> bool:
+    """Whether a name may hold a setting: `ratio = options.get("ratio")`."""
+    values = function.values_of(name)
+    return any(gives_held(value, file.tree, file.views) for value in values)
 
 
 def _is_of_module(name: str, added: ast.expr, function: Scope) -> bool:

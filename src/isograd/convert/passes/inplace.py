@@ -191,7 +191,7 @@ def _is_of_fresh_list(target: ast.Subscript) -> bool:
     """`list(net.parameters())[0]`: the tensor is changed, and not the list."""
     made = target.value
     if isinstance(made, ast.Call) and isinstance(made.func, ast.Name):
-        return made.func.id in ("list", "tuple", "sorted")
+        return made.func.id in ("list", "tuple", "sorted", "dict", "OrderedDict")
     return isinstance(made, (ast.List, ast.Tuple, ast.ListComp))
 
 

@@ -56,7 +56,7 @@ def write_element(target: ast.Subscript, node: ast.Call, code: str, file: FileEd
     root = origin_of_write(target, file.views)[0]
     is_copy = isinstance(node.func, ast.Attribute) and node.func.attr == "copy_"
     tell_if_held(target, node, file)
-    if isinstance(root, ast.Name) and holds_all(root, file):
+    if isinstance(root, ast.Name) and (holds_all(root, file) or _takes_no_items(root, file)):
         file.replace(node, f"{file.name('composites.overwrite')}({place}, {code})")
         return
     if file.holds_data(target.value) or is_quiet_leaf(target.value, file):
@@ -76,6 +76,20 @@ def write_element(target: ast.Subscript, node: ast.Call, code: str, file: FileEd
         put(target, node, code, file)  # which sees whether a tensor takes a copy here
         return
     layout.write_statement(file, node, f"{place} = {code}")
+
+
+def _takes_no_items(name: ast.Name, file: FileEdit) -> bool:
+    """Whether a name may be an object of a class of the file that has elements and sets none."""
+    made = {
+        value.func.id
+        for value in scope_of(name, file).values_of(name.id)
+        if isinstance(value, ast.Call) and isinstance(value.func, ast.Name)
+    }
+    for owner in file.tree.of(ast.ClassDef):
+        methods = {getattr(part, "name", "") for part in owner.body}
+        if owner.name in made and "__getitem__" in methods and "__setitem__" not in methods:
+            return True
+    return False
 
 
 def tell_if_held(target: ast.Subscript, node: ast.AST, file: FileEdit) -> None:

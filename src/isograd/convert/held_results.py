@@ -1,0 +1,75 @@
+"""Calls that give what something holds: `state.get(key)`, `next(net.parameters())`, `bank.get()`.
+
+A change in place of such a tensor is seen by what holds it.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+
+from isograd.convert.origins import origin_of_write
+from isograd.convert.tree import Tree
+
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+#: Python's functions that give one of what they are given.
+_PICKING = frozenset("next getattr max min".split())
+#: Those that list what they are given.
+_LISTING = frozenset("list tuple dict sorted reversed set OrderedDict".split())
+#: Methods of dictionaries, lists and networks.
+_ASKING = frozenset("get setdefault pop get_parameter get_buffer".split())
+_ASKING_ALL = frozenset("parameters buffers values".split())
+
+
+def gives_held(node: ast.expr, tree: Tree, named: Mapping[ast.AST, str]) -> bool:
+    """Whether an expression is a call that gives what something holds, or an element of a list.
+
+    named: the functions of torch that names, attributes and layers of the file mean.
+    """
+    if isinstance(node, (ast.ListComp, ast.List, ast.Tuple)):
+        return True  # of which an element is asked for
+    if not isinstance(node, ast.Call) or node.func in named:
+        return False
+    if isinstance(node.func, ast.Name):
+        name = node.func.id
+        return name in _PICKING or name in _LISTING or _returns_held(name, tree, named)
+    name = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+    return name in _ASKING or _returns_held(name, tree, named)
+
+
+def gives_several_held(node: ast.expr, tree: Tree, named: Mapping[ast.AST, str]) -> bool:
+    """Whether an expression lists what something holds: `net.parameters()`, `list(tensors)`."""
+    if not isinstance(node, ast.Call) or node.func in named:
+        return False
+    if isinstance(node.func, ast.Name):
+        is_listed = node.func.id in _LISTING
+        return is_listed or _returns_held(node.func.id, tree, named)
+    name = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+    return name in _ASKING_ALL or _returns_held(name, tree, named)
+
+
+def _returns_held(name: str, tree: Tree, named: Mapping[ast.AST, str]) -> bool:
+    """Whether a function of the file may return an attribute, or a part of what one holds."""
+    return any(
+        isinstance(origin_of_write(value, named)[0], ast.Attribute)
+        for function in tree.of(*_FUNCTIONS)
+        if function.name == name
+        for part in tree.walked(function)
+        if isinstance(part, ast.Return) and part.value is not None
+        if tree.function(part) is function
+        for value in _values(part.value, function, tree)
+    )
+
+
+def _values(node: ast.expr, function: ast.AST, tree: Tree) -> list[ast.expr]:
+    """What is returned: an expression, its parts, or what the function binds to its name."""
+    if isinstance(node, (ast.Tuple, ast.List)):
+        return [value for part in node.elts for value in _values(part, function, tree)]
+    if not isinstance(node, ast.Name):
+        return [node]
+    return [
+        part.value
+        for part in tree.walked(function)
+        if isinstance(part, ast.Assign)
+        if any(isinstance(target, ast.Name) and target.id == node.id for target in part.targets)
+    ]

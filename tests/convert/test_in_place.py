@@ -34,6 +34,8 @@ y = x[0]; y.add_(1)
 y = x[:, 0]; y.mul_(2)
 y = x[0:2]; y[1] = 9
 for row in x: row.add_(1)
+for key, one in {i: x for i in range(2)}.items(): one.add_(key)
+for one in {"a": x}.values(): one.mul_(2)
 for row in x: row += 1
 for i in range(3): x[i] += 1
 x[0].fill_(1)
@@ -77,6 +79,10 @@ m = [t for t in [x, x * 2] if t.sum() < 10][0]; m.add_(1)
 first, *_ = list([x, x * 2]); first.add_(1)
 dict(x=x)["x"].add_(3)
 k = Kept(x); k["x"].add_(1)
+x.T.add_(1); x.mT.mul_(2)
+held = {i: x for i in range(1)}; [p.add_(1) for p in held.values()]
+held = {"k": (x, x * 2)}; a, b = held["k"]; a.add_(1)
+held = [x, x * 2]; some = held[:1]; some[0].add_(1)
 parts = list(x for _ in range(1)); i = len(parts) - 1; parts[i].add_(1)
 i = int(x.shape[0]) - 1; y = [x][0]; y[i].add_(1)
 v = x; v += 1

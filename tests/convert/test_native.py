@@ -83,6 +83,14 @@ def _method(*lines: str) -> str:
             id="a setting is set that a function of the runtime sets",
         ),
         pytest.param(
+            _method("self.a = nn.Linear(2, 3, bias=False)", "self.a.bias = self.b"),
+            (
+                "self.a = nn.Dense(2, 3, has_bias=False)",
+                'compat.set_bias(self.a, "bias", self.b)',
+            ),
+            id="a bias is set of a layer without one",
+        ),
+        pytest.param(
             _method("self.a = nn.BatchNorm2d(3)", "self.a.momentum = None"),
             ("self.a = compat.BatchNorm2d(3)", "self.a.momentum = None"),
             id="a setting is set to what no layer of MindSpore has",

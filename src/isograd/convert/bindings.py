@@ -62,11 +62,16 @@ class Bindings:
 
     def is_container(self, name: str) -> bool:
         """Whether a name is bound to a list, a tuple or a dictionary that is written out."""
-        return any(
-            isinstance(unrepeated(value), _BRACKETS)
-            or (isinstance(value, ast.Call) and getattr(value.func, "id", "") in ("dict", "list"))
-            for value in self.values_of(name)
-        )
+        return any(self._lists(value, name) for value in self.values_of(name))
+
+    def _lists(self, value: ast.expr, name: str) -> bool:
+        """Whether a value of a name is a list; `held[1:]` is one where held is."""
+        if isinstance(value, ast.Subscript) and isinstance(value.slice, ast.Slice):
+            held = getattr(value.value, "id", name)
+            return held != name and self.is_container(held)
+        if isinstance(value, ast.Call):
+            return getattr(value.func, "id", "") in ("dict", "list")
+        return isinstance(unrepeated(value), _BRACKETS)
 
     def is_mapping(self, name: str) -> bool:
         """Whether all values of a name are dictionaries, whose loop goes through keys."""
@@ -190,6 +195,8 @@ class Bindings:
         if isinstance(value, ast.Name):
             is_listed = self.is_container(value.id)
             return (Origin(Reach.SHARED if is_listed else Reach.SLICE, value.id),)
+        if isinstance(value, ast.Subscript):
+            return (Origin(Reach.SHARED, None),)
         if isinstance(value, (ast.Attribute, ast.Call)):  # `a, b = x.T`
             return tuple(origin for origin in self._origins(value) if origin.reach is Reach.LOST)
         return ()
@@ -248,10 +255,10 @@ def _parted(target: ast.expr, source: ast.expr) -> Iterator[tuple[ast.expr, ast.
     elif by in ("reversed", "list", "tuple", "sorted") and given:
         yield from _parted(target, given[0])
     elif _is_asked(source, "values"):
-        yield target, source.func.value  # type: ignore[attr-defined]  # a call of a method
+        yield target, source.func  # type: ignore[attr-defined]  # a call of a method
     elif _is_asked(source, "items") and len(targets) == 2:
         yield targets[0], ast.Constant(0)
-        yield targets[1], source.func.value  # type: ignore[attr-defined]  # a call of a method
+        yield targets[1], source.func  # type: ignore[attr-defined]  # a call of a method
     else:
         yield target, source
 

@@ -134,6 +134,12 @@ def origin_of_write(target: ast.expr, named: Mapping[ast.AST, str]) -> tuple[ast
         reach = max(reach, here)
 
 
+def is_turned(node: ast.expr | None) -> bool:
+    """Whether an expression is `x.T`: a view that looks like a member."""
+    is_own = isinstance(node, ast.Attribute) and getattr(node.value, "id", "") in ("self", "cls")
+    return isinstance(node, ast.Attribute) and node.attr in _REORDERED and not is_own
+
+
 def is_strided(value: ast.expr, named: Mapping[ast.AST, str]) -> bool:
     """Whether a value is a view with gaps or from a later element on: `x.t()`, `x[1:]`.
 

@@ -64,3 +64,16 @@ def set_dropout_setting(layer: Any, name: str, value: float) -> None:
     setattr(layer, name, value)
     if isinstance(layer, nn.Dropout) and hasattr(layer, "dropout"):
         layer.dropout = nn.Dropout(p=value).dropout
+
+
+def set_bias(layer: Any, name: str, value: Any) -> None:
+    """`layer.bias = value`, of a layer that was made without a bias as well.
+
+    torch adds whatever is there at each call.  MindSpore's Dense and convolutions decide it when
+    they are made, and a Dense has nothing to add it with else (2.10, `nn/layer/basic.py`).
+    """
+    setattr(layer, name, value)
+    if hasattr(layer, "has_bias"):
+        layer.has_bias = value is not None
+        if not hasattr(layer, "bias_add"):
+            layer.bias_add = ops.BiasAdd()

@@ -274,6 +274,8 @@ def _add_to_argument(target: ast.Name, node: ast.AugAssign, file: FileEdit) -> b
 def _is_asked_for(name: str, function: Scope, file: FileEdit) -> bool:
     """Whether a name may hold a setting: `ratio = options.get("ratio")`."""
     values = function.values_of(name)
+    if not values and name not in function.parameters and not function.is_element(name):
+        return True  # a part of what is unpacked
     return any(gives_held(value, file.tree, file.views) for value in values)
 
 

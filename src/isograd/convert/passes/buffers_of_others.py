@@ -130,7 +130,8 @@ def _is_open(node: ast.AST, owner: ast.expr, name: str, file: FileEdit) -> bool:
     buffers = file.settings.buffers
     if place(node) not in file.facts.sets_of_modules or all(name != own for _, own in buffers):
         return False
-    if file.settings.layers.set_late(name, ()):
+    held = file.layers_held(owner)
+    if held and file.settings.layers.set_late(name, held):
         return False
     if getattr(owner, "id", "") != "self":
         is_of_layer = file.layers_held(owner) or file.layers_followed(owner, name)

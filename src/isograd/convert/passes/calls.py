@@ -32,6 +32,8 @@ from isograd.knowledge.rewrite import (
 _MAKING = frozenset("empty zeros ones tensor empty_like zeros_like ones_like new new_empty".split())
 _UNSURE = "what {0} is called on is not known to be a tensor"
 _UNSURE_ADVICE = "If it is a tensor, write {0}."
+#: Methods that MindSpore's tensors have too, and trainers and engines of their own.
+_ALIKE = frozenset(("backward", "type"))
 #: Of what a tensor is not yet, and a Parameter is.
 _LEARNS = "torch.Tensor.requires_grad_"
 
@@ -343,7 +345,7 @@ def _twins_value(entry: Entry, file: FileEdit) -> str:
 def _unsure(node: ast.Call, use: Use, code: str, file: FileEdit) -> None:
     """Ask at run time what is called, where asking twice is harmless; tell it elsewhere."""
     assert isinstance(node.func, ast.Attribute)
-    if is_path(node.func.value):
+    if is_path(node.func.value) and node.func.attr not in _ALIKE:
         code = f"({code})" if isinstance(layout.parsed(code), (ast.IfExp, ast.Lambda)) else code
         receiver, other = file.source(node.func.value), file.source(node)
         is_tensor = f"isinstance({receiver}, {file.name('ms.Tensor')})"

@@ -8,7 +8,7 @@ from dataclasses import replace
 from isograd.convert import layout
 from isograd.convert.file import FileEdit
 from isograd.convert.model import Level
-from isograd.convert.origins import Reach, is_taken_by_copy
+from isograd.convert.origins import Reach, is_taken_by_copy, is_turned
 from isograd.convert.parameter_copies import assigned, is_plain_copy
 from isograd.convert.passes.chains import (
     changed_by,
@@ -151,7 +151,7 @@ def _write(
 ) -> None:
     target = target_of(receiver, file)
     is_statement = file.tree.is_statement(node)
-    if target is None:
+    if target is None or is_turned(target):
         kept = of_old_values(file.source(receiver), code, node, file)
         if not is_statement or not write_view(receiver, "...", kept, node, file):
             _write_alone(node, receiver, code, file)

@@ -1033,3 +1033,42 @@ def test_a_view_that_is_made_in_another_branch_is_not_reached(body: str, is_told
         f"import torch\n\n\ndef f(x: torch.Tensor, flat):\n    y = x * 2\n    {lines}\n"
     )
     assert [one.code for one in findings] == ["in-place-view"] * is_told
+
+
+DICTIONARIES = """
+import operator
+import torch
+from collections import OrderedDict
+from torch import nn
+from types import SimpleNamespace
+
+
+def told():
+    net, found = nn.Linear(2, 2), []
+    for p in net.parameters():
+        p.data.fill_(1.0)
+    shadow = {n: p.detach().clone() for n, p in net.named_parameters()}
+    for n, s in shadow.items():
+        s.mul_(0.5).add_(dict(net.named_parameters())[n].data, alpha=2.0)
+    for s, p in zip(shadow.values(), net.parameters()):
+        s.lerp_(p.data, 0.5)
+    fisher = {n: torch.zeros_like(p) for n, p in net.named_parameters()}
+    for (n, f), p in zip(fisher.items(), net.parameters()):
+        f += p.data ** 2
+    kept = OrderedDict(net.named_parameters())
+    with torch.no_grad():
+        kept["bias"].mul_(2).add_(3, alpha=2)
+    held = SimpleNamespace(t=torch.ones(2), u=[torch.ones(2)])
+    held.u[0].add_(1)
+    vars(held)["t"].mul_(3)
+    tensors = [*shadow.values(), *fisher.values(), net.bias.data, held.t, held.u[0]]
+    return [tensor.tolist() for tensor in tensors]
+"""
+
+
+def test_tensors_of_dictionaries_and_namespaces_are_changed(tmp_path: Path) -> None:
+    """An average of weights, Fisher's information, parameters by name."""
+    port, report = converted(tmp_path, {"run.py": DICTIONARIES})
+    assert not report.needs_action
+    of_torch, of_port = run_both(tmp_path, port, "import json, run; print(json.dumps(run.told()))")
+    assert of_port == of_torch

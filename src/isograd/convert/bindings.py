@@ -70,7 +70,7 @@ class Bindings:
             held = getattr(value.value, "id", name)
             return held != name and self.is_container(held)
         if isinstance(value, ast.Call):
-            return getattr(value.func, "id", "") in ("dict", "list")
+            return getattr(value.func, "id", "") in ("dict", "list", "OrderedDict")
         return isinstance(unrepeated(value), _BRACKETS)
 
     def is_mapping(self, name: str) -> bool:
@@ -165,7 +165,7 @@ class Bindings:
 
     def _through(self, target: ast.expr, source: ast.expr, node: ast.AST) -> Iterator[Binding]:
         """A loop's names: elements of what it goes through, or rows taken by numbers."""
-        pairs = list(_parted(target, source))
+        pairs = list(parted(target, source))
         if pairs != [(target, source)]:
             for one, of in pairs:
                 yield from self._through(one, of, node)
@@ -241,19 +241,19 @@ class Bindings:
         return ()
 
 
-def _parted(target: ast.expr, source: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
+def parted(target: ast.expr, source: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
     """What a loop over `zip(…)`, `enumerate(…)`, `reversed(…)` or `d.items()` binds to elements."""
     given = source.args if isinstance(source, ast.Call) else []
     by = getattr(source.func, "id", "") if isinstance(source, ast.Call) else ""
     targets = target.elts if isinstance(target, ast.Tuple) else []
     if by == "zip" and len(targets) == len(given):
         for one, of in zip(targets, given, strict=True):
-            yield from _parted(one, of)
+            yield from parted(one, of)
     elif by == "enumerate" and len(targets) == 2 and given:
         yield targets[0], ast.Constant(0)
-        yield from _parted(targets[1], given[0])
+        yield from parted(targets[1], given[0])
     elif by in ("reversed", "list", "tuple", "sorted") and given:
-        yield from _parted(target, given[0])
+        yield from parted(target, given[0])
     elif _is_asked(source, "values"):
         yield target, source.func  # type: ignore[attr-defined]  # a call of a method
     elif _is_asked(source, "items") and len(targets) == 2:

@@ -387,6 +387,8 @@ class Expressions(Members):
             line, column, api, how = uses[at]
             if how is not UNSURE:
                 uses[at] = (line, column, api, CALL)
+        if value.__class__ is Plain and getattr(function, "attr", "")[-1:] == "_":
+            value = owner = None  # no number has such a method
         if value is None and function.__class__ is ast.Attribute and owner is None:
             return self.unknown_method(node, function, arguments, keywords)
         return self.called(node, value, owner, arguments, keywords)

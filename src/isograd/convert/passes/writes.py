@@ -6,6 +6,7 @@ import ast
 
 from isograd.convert import layout
 from isograd.convert.analysis.parameter_loops import is_over_parameters
+from isograd.convert.bindings import parted
 from isograd.convert.data_aliases import is_data
 from isograd.convert.file import FileEdit
 from isograd.convert.leaves import values_of
@@ -17,7 +18,7 @@ from isograd.convert.passes.example import Example
 from isograd.convert.passes.leaf_calls import leaf_of, makes_leaf
 from isograd.convert.passes.reach_of_writes import is_in_forward, scope_of, tell_if_lost
 from isograd.convert.places import place
-from isograd.convert.tree import is_true
+from isograd.convert.tree import is_true, names_of
 from isograd.scan.values import PARAMETER, Instance, Made
 
 _ONE = "{0} and {1} share one storage from here on in torch; the port copies the values"
@@ -27,6 +28,9 @@ _OF_VIEW = (
 )
 _OF_PART = "{0} is a new tensor, whose data nobody reads: this assignment reaches nothing in torch"
 _ONE_ADVICE = "If both are to stay one, make it one Parameter: a.weight = b.weight"
+
+#: What a loop goes through of a dictionary of tensors.
+_OF_DICTIONARIES = ("values", "items")
 
 
 class Writes:
@@ -259,7 +263,13 @@ def _may_be_parameter(target: ast.Name, file: FileEdit) -> bool:
     if file.facts.values.get(place(target)) is PARAMETER:
         return True
     loop = file.tree.loop(target)
-    return loop is not None and is_over_parameters(loop)
+    if loop is None or not is_over_parameters(loop):
+        return False
+    parts = parted(loop.target, loop.iter) if isinstance(loop, ast.For) else ()
+    return not any(
+        target.id in names_of(one) and getattr(of, "attr", "") in _OF_DICTIONARIES
+        for one, of in parts
+    )
 
 
 def _reads_gradient(value: ast.expr, name: str) -> bool:

@@ -104,6 +104,11 @@ TABLE = {
         "    def f(self, x: torch.Tensor):\n        return self.h(x)",
         {"Tensor.add"},
     ),
+    "attribute of a new object": (
+        HEAD + "class A:\n    def __init__(self):\n        self.t = torch.ones(2)\n"
+        "def f(z):\n    return z.add(1)\nf(A().t)",
+        {"Tensor.add"},
+    ),
     "positions as rows": (
         HEAD + "def f(x: torch.Tensor):\n    return torch.nonzero(x, as_tuple=False).add(1)",
         {"Tensor.add"},

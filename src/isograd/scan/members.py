@@ -246,6 +246,9 @@ class Members:
             self.read_function(value, shifted, keywords)  # type: ignore[arg-type]
             return value.result  # type: ignore[union-attr]
         if kind is ClassInfo:
+            constructor = value.methods.get("__init__")  # type: ignore[union-attr]
+            if constructor is not None:
+                self.read_function(constructor, arguments, keywords)
             return Instance(value)  # type: ignore[arg-type]
         if kind is Foreign:
             return self._call_foreign(node, value, arguments, keywords)  # type: ignore[arg-type]

@@ -15,7 +15,7 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 #: Python's functions that give one of what they are given.
 _PICKING = frozenset("next getattr max min".split())
 #: Those that list what they are given.
-_LISTING = frozenset("list tuple dict sorted reversed set OrderedDict".split())
+LISTING = frozenset("list tuple dict sorted reversed set OrderedDict".split())
 #: Methods of dictionaries, lists and networks.
 _ASKING = frozenset("get setdefault pop get_parameter get_buffer".split())
 _ASKING_ALL = frozenset("parameters buffers values".split())
@@ -32,7 +32,7 @@ def gives_held(node: ast.expr, tree: Tree, named: Mapping[ast.AST, str]) -> bool
         return False
     if isinstance(node.func, ast.Name):
         name = node.func.id
-        return name in _PICKING or name in _LISTING or _returns_held(name, tree, named)
+        return name in _PICKING or name in LISTING or _returns_held(name, tree, named)
     name = node.func.attr if isinstance(node.func, ast.Attribute) else ""
     return name in _ASKING or _returns_held(name, tree, named)
 
@@ -42,7 +42,7 @@ def gives_several_held(node: ast.expr, tree: Tree, named: Mapping[ast.AST, str])
     if not isinstance(node, ast.Call) or node.func in named:
         return False
     if isinstance(node.func, ast.Name):
-        is_listed = node.func.id in _LISTING
+        is_listed = node.func.id in LISTING
         return is_listed or _returns_held(node.func.id, tree, named)
     name = node.func.attr if isinstance(node.func, ast.Attribute) else ""
     return name in _ASKING_ALL or _returns_held(name, tree, named)

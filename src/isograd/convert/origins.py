@@ -136,8 +136,12 @@ def origin_of_write(target: ast.expr, named: Mapping[ast.AST, str]) -> tuple[ast
 
 def is_turned(node: ast.expr | None) -> bool:
     """Whether an expression is `x.T`: a view that looks like a member."""
-    is_own = isinstance(node, ast.Attribute) and getattr(node.value, "id", "") in ("self", "cls")
-    return isinstance(node, ast.Attribute) and node.attr in _REORDERED and not is_own
+    return isinstance(node, ast.Attribute) and node.attr in _REORDERED and not _is_own(node)
+
+
+def _is_own(node: ast.Attribute) -> bool:
+    """Whether a member is that of a method's own object or class."""
+    return isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
 
 
 def is_strided(value: ast.expr, named: Mapping[ast.AST, str]) -> bool:
@@ -199,8 +203,7 @@ def _step(node: ast.expr, named: Mapping[ast.AST, str]) -> tuple[ast.expr, Reach
     if isinstance(node, ast.Subscript) and not is_taken_by_copy(node):
         return node.value, Reach.SLICE
     if isinstance(node, ast.Attribute) and node.attr in _RESHAPED_ATTRIBUTES:
-        is_own = isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
-        return None if is_own else (node.value, Reach.LOST)
+        return None if _is_own(node) else (node.value, Reach.LOST)
     if not isinstance(node, ast.Call):
         return None
     is_function = node.func in named

@@ -291,8 +291,9 @@ def _reads_conv1d(run: Run) -> bool:
 
 
 def _infinite(run: Run) -> frozenset[str]:
-    """The functions of the project that may return infinity, where it has losses of scores."""
-    if all(LOSSES.isdisjoint(facts.apis) for facts in run.facts.values()):
+    """The functions that may return infinity, where other files may have losses of scores."""
+    has_losses = any(not LOSSES.isdisjoint(facts.apis) for facts in run.facts.values())
+    if not has_losses or len(run.facts) < 2:
         return frozenset()
     found = [infinities_of(file).results() for file in _edits(run, WRITTEN.search)]
     return frozenset().union(*found)

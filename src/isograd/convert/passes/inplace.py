@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from isograd.convert import layout
 from isograd.convert.file import FileEdit
+from isograd.convert.held_results import LISTING
 from isograd.convert.model import Level
 from isograd.convert.origins import Reach, is_taken_by_copy, is_turned
 from isograd.convert.parameter_copies import assigned, is_plain_copy
@@ -190,9 +191,8 @@ def _write_subscript(target: ast.Subscript, node: ast.Call, code: str, file: Fil
 def _is_of_fresh_list(target: ast.Subscript) -> bool:
     """`list(net.parameters())[0]`: the tensor is changed, and not the list."""
     made = target.value
-    if isinstance(made, ast.Call) and isinstance(made.func, ast.Name):
-        return made.func.id in ("list", "tuple", "sorted", "dict", "OrderedDict")
-    return isinstance(made, (ast.List, ast.Tuple, ast.ListComp))
+    is_listed = isinstance(made, ast.Call) and getattr(made.func, "id", "") in LISTING
+    return is_listed or isinstance(made, (ast.List, ast.Tuple, ast.ListComp))
 
 
 def _write_alone(node: ast.Call, receiver: ast.expr, code: str, file: FileEdit) -> None:

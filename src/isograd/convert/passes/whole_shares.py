@@ -74,10 +74,10 @@ def _may_be_whole(node: ast.expr | None, file: FileEdit, depth: int) -> bool:
         scope = scope_of(node, file)
         values = scope.values_of(node.id)
         if node.id in scope.parameters:
-            is_function = isinstance(scope.node, (ast.FunctionDef, ast.AsyncFunctionDef))
-            defaults = defaults_of(scope.node) if is_function else {}  # type: ignore[arg-type]  # a function
-            values = [*values, *(defaults[name] for name in defaults if name == node.id)]
-        elif node.id not in scope.bound:
+            assert not isinstance(scope.node, ast.Module)
+            default = defaults_of(scope.node).get(node.id)
+            return any(_may_be_whole(value, file, depth - 1) for value in (default, *values))
+        if node.id not in scope.bound:
             values = file.tree.values_of_module.get(node.id, [])
         return any(_may_be_whole(value, file, depth - 1) for value in values)
     if not isinstance(node, ast.Attribute):

@@ -1,15 +1,16 @@
-"""Ten training scripts in the styles of well-known public code, converted and run compiled.
+"""Ten styles of well-known training scripts and the five examples, converted and run compiled.
 
-python benchmarks/convert/styles.py [--only cifar vae] [--rounds 3] [--steps 20] [--out FILE.json]
+python benchmarks/convert/styles.py [--only cifar gan] [--rounds 3] [--steps 20] [--out FILE.json]
 
-The scripts of styles/ keep the form of the code that they are named after, on data made up here.
-Each is converted with no edit; original and port start from the same weights, and their losses are
-compared.  styles/native/ has the same trainings written by hand for MindSpore with one `@ms.jit`
-step: port and native script take turns, from one call of a compiled function to the next, and the
-time in these functions is compared, all calls but the first two of each: what else the machine does
-falls on both.  The work of a call is the same each time and what else happens only adds to it (on
-a virtual machine a median is up to twice the least, whichever the script is): a function's time is
-its fastest tenth over all rounds.  Prints a table.
+The scripts of styles/ keep the form of the code that they are named after, on data made up here;
+the five examples are those of examples/training.  Each is converted with no edit; original and
+port start from the same weights, and their losses are compared.  styles/native/ has the same
+trainings written by hand for MindSpore with one `@ms.jit` step (the GAN has two): port and native
+script take turns, from one call of a compiled function to the next, and the time in these functions
+is compared, all calls but the first two of each: what else the machine does falls on both.  The
+work of a call is the same each time and what else happens only adds to it (on a virtual machine a
+median is up to twice the least, whichever the script is): a function's time is its fastest tenth
+over all rounds.  Prints a table.
 """
 
 import argparse
@@ -29,9 +30,13 @@ sys.path.insert(0, str(HERE))
 import training  # noqa: E402
 
 STYLES = HERE / "styles"
-NAMES = sorted(path.stem for path in STYLES.glob("*.py"))
+#: Each by its options: the styles by none, the examples by the first of `training.ALL`.
+SCRIPTS = {
+    path.stem: training.Script(path.stem, (), (), training.SAVE, {"--init": "init.pth"})
+    for path in sorted(STYLES.glob("*.py"))
+} | {script.name: script for script in reversed(training.ALL)}
 #: The numbers that stand behind the word loss.
-LOSS = re.compile(r"loss\W{1,3}(-?\d+\.\d+)", re.IGNORECASE)
+LOSS = re.compile(r"loss(?:_[a-z])?\W{1,3}(-?\d+\.\d+(?:e[+-]\d+)?)", re.IGNORECASE)
 #: Losses of which the port's first ones have to be the original's: rounding has not grown yet.
 FIRST = 10
 
@@ -171,9 +176,15 @@ def losses_of(output: str) -> list[float]:
     return [float(number) for number in LOSS.findall(output)]
 
 
+def original_of(name: str) -> Path:
+    """The script in torch."""
+    own = STYLES / f"{name}.py"
+    return own if own.is_file() else training.SCRIPTS / own.name
+
+
 def convert(row: Row, folder: Path) -> Path:
     """Convert a script; its port."""
-    original = STYLES / f"{row.name}.py"
+    original = original_of(row.name)
     row.lines = len(original.read_text(encoding="utf-8").splitlines())
     isograd(folder, "convert", str(original), "-o", "port", "--json", "convert.json", "--quiet")
     found = json.loads((folder / "convert.json").read_text(encoding="utf-8"))["findings"]
@@ -189,7 +200,9 @@ def apart(ours: list[float], theirs: list[float]) -> tuple[float, float]:
     return max(found[:FIRST]), max(found)
 
 
-def compare(row: Row, folder: Path, theirs: list[float], ours: list[float]) -> None:
+def compare(
+    row: Row, folder: Path, script: training.Script, theirs: list[float], ours: list[float]
+) -> None:
     """How far the port's losses are from the original's, and the nudged original's."""
     if not ours:
         raise RuntimeError("the port prints no loss")
@@ -197,16 +210,19 @@ def compare(row: Row, folder: Path, theirs: list[float], ours: list[float]) -> N
     row.early, row.late = apart(ours, theirs)
     if row.early <= training.EARLY:
         return
-    original = str(STYLES / f"{row.name}.py")
+    command = [sys.executable, str(original_of(row.name)), *script.arguments]
+    nudged = training.options(script, ".nudged.pth")
     for seed in range(training.SMALL_NUDGES):
-        run(folder, sys.executable, "-c", training.NUDGE, str(seed), "init.pth")
-        printed = run(folder, sys.executable, original, "--init", "init.nudged.pth")
+        run(folder, sys.executable, "-c", training.NUDGE, str(seed), *script.weights.values())
+        printed = run(folder, *command, *nudged)
         early, late = apart(losses_of(printed)[: row.losses], theirs)
         row.drift_early, row.drift_late = max(row.drift_early, early), max(row.drift_late, late)
 
 
-def in_turns(folder: Path, scripts: list[Path], most: int) -> list[tuple[list[float], dict]]:
-    """The losses of two MindSpore scripts from the first weights, and what they compiled.
+def in_turns(
+    folder: Path, scripts: list[Path], options: list[str], most: int
+) -> list[tuple[list[float], dict]]:
+    """The losses of two MindSpore scripts with the same options, and what they compiled.
 
     Each waits for a byte of the other, which it gives after each call of a compiled function.
     """
@@ -220,7 +236,7 @@ def in_turns(folder: Path, scripts: list[Path], most: int) -> list[tuple[list[fl
             (folder / f"err.{number}").open("w") as err,
         ):
             process = subprocess.Popen(
-                [sys.executable, "-c", RUNNER, *given, "--init", "init.ckpt"], cwd=folder,
+                [sys.executable, "-c", RUNNER, *given, *options], cwd=folder,
                 env=environment(), stdin=subprocess.DEVNULL, stdout=out, stderr=err, pass_fds=ends,
             )  # fmt: skip
         running.append(process)
@@ -264,15 +280,17 @@ def measure(row: Row, rounds: int, most: int) -> None:
     """Run original, port and native script."""
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
-        port = convert(row, folder)
-        original = str(STYLES / f"{row.name}.py")
-        theirs = losses_of(run(folder, sys.executable, original, "--save-init", "init.pth"))
-        isograd(folder, "weights", "init.pth", "-o", "init.ckpt")
+        port, script = convert(row, folder), SCRIPTS[row.name]
+        original = [sys.executable, str(original_of(row.name)), *script.arguments]
+        theirs = losses_of(run(folder, *original, *script.save))
+        for file in script.weights.values():
+            isograd(folder, "weights", file, "-o", file.replace(".pth", ".ckpt"))
+        options = [*script.arguments, *training.options(script, ".ckpt")]
         native = STYLES / "native" / f"{row.name}.py"
         times: dict[Path, list[list[list[float]]]] = {port: [], native: []}
         for number in range(rounds):
             pair = [port, native] if number % 2 == 0 else [native, port]
-            found = dict(zip(pair, in_turns(folder, pair, most), strict=True))
+            found = dict(zip(pair, in_turns(folder, pair, options, most), strict=True))
             (ours, port_said), (_, native_said) = found[port], found[native]
             if not most and len(ours) != len(theirs):
                 raise RuntimeError(
@@ -287,7 +305,7 @@ def measure(row: Row, rounds: int, most: int) -> None:
             times[native].append(native_said["times"])
             row.ratios.append(seconds([port_said["times"]]) / seconds([native_said["times"]]))
             row.port_ms, row.native_ms = (1e3 * seconds(times[one]) / calls for one in times)
-        compare(row, folder, theirs, ours)
+        compare(row, folder, script, theirs, ours)
         row.ratio = row.port_ms / row.native_ms if row.ratios else 0.0
 
 
@@ -312,7 +330,7 @@ def holds(row: Row) -> bool:
 def main() -> int:
     """Print the table; 0 where every training holds."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", nargs="+", choices=NAMES, default=NAMES)
+    parser.add_argument("--only", nargs="+", choices=SCRIPTS, default=list(SCRIPTS))
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=0, help="stop after so many (default: none)")
     parser.add_argument("--out", type=Path, metavar="FILE.json")

@@ -215,7 +215,7 @@ def compare(script: Script, ports: Path, counts: dict[str, int], *, small: bool)
             for file in script.weights.values():
                 work.run(*isograd("weights", file, "-o", file.replace(".pth", ".ckpt")))
             port = str(ports / f"{script.name}.py")
-            own = _options(script, ".ckpt")
+            own = options(script, ".ckpt")
             ours = lines_of(work.run(sys.executable, "-c", RUNNER, port, *arguments, *own))
             early, late = difference(ours[:10], theirs[:10]), difference(ours, theirs)
             count = SMALL_NUDGES if small else NUDGES
@@ -240,10 +240,11 @@ def _nudged(
     work: Work, script: Script, path: str, seed: int, arguments: tuple[str, ...]
 ) -> list[list[float]]:
     work.run(sys.executable, "-c", NUDGE, str(seed), *script.weights.values())
-    return lines_of(work.run(sys.executable, path, *arguments, *_options(script, ".nudged.pth")))
+    return lines_of(work.run(sys.executable, path, *arguments, *options(script, ".nudged.pth")))
 
 
-def _options(script: Script, suffix: str) -> list[str]:
+def options(script: Script, suffix: str) -> list[str]:
+    """The options that name a script's weights, in files with this suffix."""
     pairs = script.weights.items()
     return [part for option, file in pairs for part in (option, file.replace(".pth", suffix))]
 

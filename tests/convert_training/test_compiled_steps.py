@@ -53,6 +53,8 @@ def converted(text: str, folder: Path, *, eager: bool = False) -> tuple[str, lis
     [
         # Five functions, each once in all epochs; one more for the loss that is made infinite.
         pytest.param("several_loops", 5, 6, id="clipping, accumulation, a scaler, a state"),
+        # Each optimizer's step; the last has one that adds gradients and one that takes them.
+        pytest.param("complex_weights", 3, 6, id="complex weights"),
         pytest.param("in_turn", 2, 2, id="networks that learn in turn"),
         # Two losses and three for one step, a third and a fourth that go back through both.
         pytest.param("shared", 7, 7, id="losses that add up, and one that goes back further"),

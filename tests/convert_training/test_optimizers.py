@@ -41,11 +41,11 @@ STEPS = 12
 
 
 class Pair:
-    """The same parameters and optimizer on both sides."""
+    """The same parameters and optimizer on both sides: two of real numbers, one of complex ones."""
 
     def __init__(self, name: str, options: dict[str, Any]) -> None:
         self.random = np.random.default_rng(0)
-        values = [self.random.normal(size=shape).astype(np.float32) for shape in ((3, 4), (4,))]
+        values = self.drawn()
         self.ours = [ms.Parameter(ms.Tensor(v.copy()), name=f"p{i}") for i, v in enumerate(values)]
         self.theirs = [torch.nn.Parameter(torch.from_numpy(v.copy())) for v in values]
         self.port = getattr(training_optimizers, name)(self._groups(self.ours), **options)
@@ -53,11 +53,18 @@ class Pair:
 
     @staticmethod
     def _groups(parameters: list[Any]) -> list[dict[str, Any]]:
-        return [{"params": [parameters[0]]}, {"params": [parameters[1]], "lr": 0.05}]
+        return [{"params": parameters[::2]}, {"params": [parameters[1]], "lr": 0.05}]
+
+    def drawn(self) -> list[Any]:
+        first, second, real, imaginary = (
+            self.random.normal(size=shape).astype(np.float32)
+            for shape in ((3, 4), (4,), (2, 3), (2, 3))
+        )
+        return [first, second, real + np.complex64(1j) * imaginary]
 
     def step(self, *, missing: bool = False) -> None:
-        for number, (mine, other) in enumerate(zip(self.ours, self.theirs, strict=True)):
-            gradient = self.random.normal(size=other.shape).astype(np.float32)
+        given = zip(self.ours, self.theirs, self.drawn(), strict=True)
+        for number, (mine, other, gradient) in enumerate(given):
             is_there = not (missing and number)
             mine.grad = ms.Tensor(gradient) if is_there else None
             other.grad = torch.from_numpy(gradient) if is_there else None
@@ -82,7 +89,7 @@ def test_state_goes_on_where_it_was(name: str, options: dict[str, Any]) -> None:
     pair, again = Pair(name, options), Pair(name, options)
     for _ in range(3):
         pair.step()
-        again.random.normal(size=(3, 4)), again.random.normal(size=(4,))
+        again.drawn()
     for mine, other in zip(pair.ours, again.ours, strict=True):
         other.set_data(ms.Tensor(mine.asnumpy()))
     again.port.load_state_dict(pair.port.state_dict())
@@ -99,7 +106,10 @@ def test_state_dict_has_torchs_shape() -> None:
     ours, theirs = pair.port.state_dict(), pair.original.state_dict()
     assert set(ours["state"]) == set(theirs["state"])
     assert set(ours["state"][0]) == set(theirs["state"][0])
-    assert [group["params"] for group in ours["param_groups"]] == [[0], [1]]
+    assert [group["params"] for group in ours["param_groups"]] == [[0, 1], [2]]
+    for number, kept in theirs["state"].items():
+        mine = ours["state"][number]["exp_avg"].asnumpy()
+        np.testing.assert_allclose(mine, kept["exp_avg"].numpy(), rtol=1e-6)
 
 
 @pytest.mark.parametrize("given", [[], [{"params": [0]}, {"params": [0]}]])

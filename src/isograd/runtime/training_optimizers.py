@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 import mindspore as ms  # noqa: TID253
 from mindspore import ops  # noqa: TID253
 
+from isograd.runtime.training_complex_parts import changed_by, state_in_parts, state_joined
 from isograd.runtime.training_gradients import no_grad, record_gradients, track
 
 #: Values of a parameter's state by name.
@@ -67,9 +69,8 @@ class Optimizer:
                     if gradient is not None:
                         if group.get("maximize"):
                             gradient = -gradient
-                        state = self.state[parameter]
-                        value = self._update(parameter, gradient, group, state)
-                        ops.assign(parameter, value.astype(parameter.dtype))
+                        rule = partial(self._update, group=group, state=self.state[parameter])
+                        ops.assign(parameter, changed_by(rule, parameter, gradient))
         return loss
 
     def __call__(self, gradients: Iterable[Any]) -> bool:
@@ -92,7 +93,7 @@ class Optimizer:
         for group in self.param_groups:
             settings = {name: value for name, value in group.items() if name != "params"}
             groups.append({**settings, "params": [numbers[id(part)] for part in group["params"]]})
-        state = {numbers[id(part)]: dict(held) for part, held in self.state.items()}
+        state = {numbers[id(part)]: state_joined(part, held) for part, held in self.state.items()}
         return {"state": state, "param_groups": groups}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
@@ -106,7 +107,7 @@ class Optimizer:
         parameters = self.parameters
         self.state = defaultdict(dict)
         for number, held in state_dict["state"].items():
-            self.state[parameters[int(number)]] = dict(held)
+            self.state[parameters[int(number)]] = state_in_parts(held)
 
     def __repr__(self) -> str:
         lines = [f"{type(self).__name__} ("]

@@ -48,7 +48,7 @@ class GraphRMSprop(GraphOptimizer):
 
     def change(self, number: int, gradient: Any, numbers: Any, rule: Any, steps: Any) -> Any:
         """One parameter's step."""
-        weight = self.learned[number]
+        weight = self.weights[number]
         if rule[3]:
             gradient = -gradient
         if rule[0]:
@@ -101,7 +101,7 @@ class GraphAdagrad(GraphOptimizer):
 
     def change(self, number: int, gradient: Any, numbers: Any, rule: Any, steps: Any) -> Any:
         """One parameter's step."""
-        weight = self.learned[number]
+        weight = self.weights[number]
         if rule[1]:
             gradient = -gradient
         if rule[0]:
@@ -145,7 +145,7 @@ class GraphAdadelta(GraphOptimizer):
 
     def change(self, number: int, gradient: Any, numbers: Any, rule: Any, steps: Any) -> Any:
         """One parameter's step."""
-        weight, held = self.learned[number], self.second[number]
+        weight, held = self.weights[number], self.second[number]
         if rule[1]:
             gradient = -gradient
         if rule[0]:
@@ -188,7 +188,7 @@ class GraphAdamax(GraphOptimizer):
 
     def change(self, number: int, gradient: Any, numbers: Any, rule: Any, steps: Any) -> Any:
         """One parameter's step."""
-        weight = self.learned[number]
+        weight = self.weights[number]
         if rule[1]:
             gradient = -gradient
         if rule[0]:

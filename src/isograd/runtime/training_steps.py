@@ -15,6 +15,14 @@ import mindspore as ms  # noqa: TID253
 import numpy as np
 from mindspore import nn, ops  # noqa: TID253
 
+from isograd.runtime.training_complex_parts import (
+    is_complex,
+    joined,
+    parts_of,
+    state_in_parts,
+    state_joined,
+)
+
 OTHER = "It is part of the compiled step; convert with --eager to change it in the training."
 _NUMBER: list[int] = []
 
@@ -55,6 +63,7 @@ class GraphOptimizer(nn.Cell):  # type: ignore[misc]
     """Groups of parameters and their state; its rule is defined by the class of an optimizer.
 
     switches: the settings whose parts of the rule are left out of the step where they are zero.
+    weights: what the rule changes: the parameters, of a complex one its real and imaginary parts.
     """
 
     switches: tuple[str, ...] = ()
@@ -76,6 +85,13 @@ class GraphOptimizer(nn.Cell):  # type: ignore[misc]
         self.prefix = unique_name("optimizer")
         name_apart(part for part, _ in learned)
         self.learned = ms.ParameterTuple([part for part, _ in learned])
+        self.has_parts = tuple(is_complex(part) for part, _ in learned)
+        self.weights = ms.ParameterTuple(
+            [
+                self._made(f"parts.{number}", parts_of(part)) if self.has_parts[number] else part
+                for number, (part, _) in enumerate(learned)
+            ]
+        )
         self.group_of = tuple(number for _, number in learned)
         self.rules = tuple(self.rule(group) for group in self.param_groups)
         self.scalars = ms.ParameterTuple(
@@ -100,8 +116,8 @@ class GraphOptimizer(nn.Cell):  # type: ignore[misc]
         return group
 
     def _state(self, place: int) -> Any:
-        learned = self.learned if place < len(self.kept) else ()
-        zeros = [ops.zeros_like(part) for part in learned]
+        changed = self.weights if place < len(self.kept) else ()
+        zeros = [ops.zeros_like(part) for part in changed]
         made = [self._made(f"{place}.{number}", value) for number, value in enumerate(zeros)]
         return ms.ParameterTuple(made)
 
@@ -150,8 +166,14 @@ class GraphOptimizer(nn.Cell):  # type: ignore[misc]
         ]
         for number in range(len(self.learned)):
             group = self.group_of[number]
-            gradient = gradients[number].astype(self.learned[number].dtype)
+            given, weight = gradients[number], self.weights[number]
+            if self.has_parts[number]:
+                ops.assign(weight, parts_of(self.learned[number]))
+                given = parts_of(given)
+            gradient = given.astype(weight.dtype)
             self.change(number, gradient, shared[group], self.rules[group], steps)
+            if self.has_parts[number]:
+                ops.assign(self.learned[number], joined(weight))
         return steps
 
     # ---- the rule
@@ -188,14 +210,13 @@ class GraphOptimizer(nn.Cell):  # type: ignore[misc]
     def accumulate(self, gradients: Any) -> Any:
         """Add gradients to those that are held."""
         for number in range(len(self.held)):
-            held = self.held[number]
-            ops.assign(held, held + gradients[number].astype(held.dtype))
+            ops.assign(self.held[number], _added(self.held[number], gradients[number]))
         return self.steps
 
     def replace_held(self, gradients: Any) -> Any:
         """Hold these gradients in place of those that are held."""
         for number in range(len(self.held)):
-            ops.assign(self.held[number], gradients[number].astype(self.held[number].dtype))
+            ops.assign(self.held[number], _alike(gradients[number], self.held[number]))
         return self.steps
 
     def with_held(self, gradients: Any) -> tuple[Any, ...]:
@@ -218,9 +239,9 @@ class GraphOptimizer(nn.Cell):  # type: ignore[misc]
         if float(self.steps.asnumpy()):
             columns = (self.first, self.second, self.third)[: len(self.kept)]
             for place, *values in zip(places, *columns, strict=True):
-                state[place] = {"step": int(self.steps.asnumpy())}
-                held = (value.value().copy() for value in values)
-                state[place] |= dict(zip(self.kept, held, strict=True))
+                held = [value.value().copy() for value in values]
+                own = {"step": int(self.steps.asnumpy()), **dict(zip(self.kept, held, strict=True))}
+                state[place] = state_joined(everything[place], own)
         groups = []
         for group in self.param_groups:
             settings = {name: value for name, value in group.items() if name != "params"}
@@ -242,7 +263,7 @@ class GraphOptimizer(nn.Cell):  # type: ignore[misc]
         state = {int(number): held for number, held in state_dict["state"].items()}
         columns = (self.first, self.second, self.third)[: len(self.kept)]
         for row, part in enumerate(self.learned):
-            held = state.get(places[id(part)], {})
+            held = state_in_parts(state.get(places[id(part)], {}))
             if "step" in held:
                 ops.assign(self.steps, ms.Tensor(float(held["step"]), ms.float32))
             for name, column in zip(self.kept, columns, strict=True):
@@ -290,7 +311,7 @@ class GraphSGD(GraphOptimizer):
 
     def change(self, number: int, gradient: Any, numbers: Any, rule: Any, steps: Any) -> Any:
         """One parameter's step."""
-        weight = self.learned[number]
+        weight = self.weights[number]
         if rule[4]:
             gradient = -gradient
         if rule[0]:
@@ -359,7 +380,7 @@ class GraphAdam(GraphOptimizer):
 
     def change(self, number: int, gradient: Any, numbers: Any, rule: Any, steps: Any) -> Any:
         """One parameter's step."""
-        weight = self.learned[number]
+        weight = self.weights[number]
         if rule[3]:
             gradient = -gradient
         if rule[0] and not rule[1]:
@@ -382,7 +403,11 @@ class GraphAdam(GraphOptimizer):
 
 
 def _added(held: Any, gradient: Any) -> Any:
-    return held + gradient.astype(held.dtype)
+    return held + _alike(gradient, held)
+
+
+def _alike(gradient: Any, held: Any) -> Any:
+    return gradient if gradient.dtype == held.dtype else gradient.astype(held.dtype)
 
 
 def _logarithm(beta: float) -> float:

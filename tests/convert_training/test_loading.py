@@ -140,3 +140,24 @@ def test_numpys_numbers_are_positions_and_sizes_add_up() -> None:
         found.append((plain((*items, both[-1], all_of_both)), both.cumulative_sizes))
     assert found[0] == found[1]
     assert found[0][1] == [6, 12, 18]
+
+
+class Batches(Pairs):
+    """Items that are made for a whole batch."""
+
+    def __getitems__(self, indices: list[int]) -> list[Any]:
+        return [(np.float32(len(indices)), np.float32(index)) for index in indices]
+
+
+@pytest.mark.parametrize("workers", [0, 2], ids=["alone", "workers"])
+def test_a_dataset_makes_the_items_of_a_batch_at_once(workers: int) -> None:
+    """`__getitems__`, also through a Subset and for a `collate_fn`."""
+    found = []
+    for module in (loading, theirs):
+        whole: Any = Batches()
+        part: Any = module.Subset(whole, [5, 3, 1])  # type: ignore[attr-defined]
+        options = {"batch_size": 2, "num_workers": workers}
+        loaders = [module.DataLoader(data, **options) for data in (whole, part)]  # type: ignore[attr-defined]
+        as_they_are = module.DataLoader(whole, batch_size=3, collate_fn=list)  # type: ignore[attr-defined]
+        found.append([plain(list(loader)) for loader in (*loaders, as_they_are)])
+    assert found[0] == found[1]

@@ -76,8 +76,18 @@ class Subset(Dataset):
             return self.dataset[[_number(self.indices[i]) for i in index]]
         return self.dataset[_number(self.indices[index])]
 
+    def __getitems__(self, indices: Sequence[int]) -> Any:
+        return _items(self.dataset, [self.indices[index] for index in indices])
+
     def __len__(self) -> int:
         return len(self.indices)
+
+
+def _items(dataset: Any, positions: Iterable[Any]) -> Any:
+    """The items of a batch: by one call of the dataset's own `__getitems__` where it has that."""
+    numbers = [_number(index) for index in positions]
+    taking = getattr(dataset, "__getitems__", None)
+    return taking(numbers) if taking else [dataset[index] for index in numbers]
 
 
 class ConcatDataset(Dataset):
@@ -322,7 +332,7 @@ class DataLoader:
         return len(self.sampler if self.batch_sampler is None else self.batch_sampler)
 
     def _loaded(self, positions: Iterable[int]) -> Any:
-        return self.collate_fn([self.dataset[_number(index)] for index in positions])
+        return self.collate_fn(_items(self.dataset, positions))
 
     def _stream(self) -> Iterator[Any]:
         items = iter(self.dataset)
@@ -339,9 +349,9 @@ class DataLoader:
         first = next(waiting, None)
         if first is None:
             return
-        items = [self.dataset[_number(index)] for index in first]
+        items = _items(self.dataset, first)
         batches = list(waiting)
-        if self.collate_fn is not default_collate or not all(_is_plain(item) for item in items):
+        if self.collate_fn is not default_collate or not all(map(_is_plain, items)):
             yield self.collate_fn(items)
             yield from (self._loaded(positions) for positions in batches)
             return
@@ -370,7 +380,7 @@ class _Rows:
         return len(self.batches)
 
     def __getitem__(self, number: int) -> tuple[Any, ...]:
-        items = [_leaves(self.dataset[_number(index)]) for index in self.batches[int(number)]]
+        items = [_leaves(item) for item in _items(self.dataset, self.batches[int(number)])]
         return tuple(np.stack([np.asarray(p) for p in part]) for part in zip(*items, strict=True))
 
 

@@ -23,7 +23,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 SCRIPTS = ROOT / "examples" / "training"
 
-#: Runs a port where torch cannot be imported, one operator after the other.
+#: Runs a port where torch cannot be imported; what is not compiled, one operator after the other.
 RUNNER = """
 import runpy, sys
 sys.modules["torch"] = None
@@ -118,7 +118,7 @@ ALL = (
 class Row:
     """A script's conversion and its runs.
 
-    numbers: compared; early, late: greatest difference among the first ten lines of numbers and
+    steps: compiled functions of the port.  numbers: compared; early, late: greatest difference among the first ten lines of numbers and
     among all, over the greater of the value and 1; drift_early, drift_late: the same of the nudged
     originals, the greatest.
     """
@@ -128,6 +128,7 @@ class Row:
     uses: int = 0
     converted: int = 0
     left: int = 0
+    steps: int = 0
     numbers: int = 0
     early: float = 0.0
     late: float = 0.0
@@ -194,6 +195,7 @@ def convert(work: Work) -> dict[str, dict[str, int]]:
             "uses": item["uses"],
             "converted": item["converted"],
             "left": sum(finding["file"] == item["file"] for finding in left),
+            "steps": (work.folder / "port" / item["file"]).read_text("utf-8").count("@ms.jit"),
         }
         for item in found["files"]
     }
@@ -318,11 +320,11 @@ def verify(ports: Path, folder: Path, only: re.Pattern[str]) -> list[dict[str, s
 def table(rows: list[Row], verdicts: list[dict[str, str]]) -> str:
     """Both tables as text."""
     lines = [
-        f"{'script':<16}{'uses':>5}{'left':>5}{'numbers':>9}{'first 10':>10}{'all':>10}"
+        f"{'script':<16}{'uses':>5}{'left':>5}{'steps':>6}{'numbers':>9}{'first 10':>10}{'all':>10}"
         f"{'nudged 10':>11}{'nudged':>10}{'s':>7}  follows"
     ]
     lines += [
-        f"{row.name:<16}{row.uses:>5}{row.left:>5}{row.numbers:>9}{row.early:>10.1e}"
+        f"{row.name:<16}{row.uses:>5}{row.left:>5}{row.steps:>6}{row.numbers:>9}{row.early:>10.1e}"
         f"{row.late:>10.1e}{row.drift_early:>11.1e}{row.drift_late:>10.1e}"
         f"{row.elapsed_s:>7.0f}  {row.failure or ('yes' if row.follows else 'NO')}"
         for row in rows
@@ -356,7 +358,7 @@ def main() -> int:
     if options.json:
         answer = {"scripts": [asdict(row) for row in rows], "networks": verdicts}
         options.json.write_text(json.dumps(answer, indent=1), encoding="utf-8")
-    is_good = all(row.follows and not row.left for row in rows)
+    is_good = all(row.follows and not row.left and row.steps for row in rows)
     return 0 if is_good and all("equivalent" in item["verdict"] for item in verdicts) else 1
 
 

@@ -91,3 +91,55 @@ def test_a_loop_whose_network_changes_stays_eager(late: str, name: str, tmp_path
 def test_other_changes_leave_the_step_compiled(late: str, tmp_path: Path) -> None:
     port, _ = converted(tmp_path, {"late.py": PROGRAM.replace("LATE", late)})
     assert "ms.jit" in (port / "late.py").read_text()
+
+
+def test_functions_of_torchs_modules_change_no_module(tmp_path: Path) -> None:
+    """`nn.utils.clip_grad_norm_(…)` in a loop, and in a function that has a layer's name."""
+    clipping = "        nn.utils.clip_grad_norm_(net.parameters(), 1.0)\n        optimizer.step()\n"
+    script = PROGRAM.replace("    LATE\n", "").replace("        optimizer.step()\n", clipping)
+    other = "from torch import nn\n\n\ndef act(net):\n    nn.utils.clip_grad_norm_(net, 1.0)\n"
+    port, report = converted(tmp_path, {"late.py": script, "other.py": other})
+    assert [f.message for f in report.findings if f.code == "eager-training"] == []
+    code = "import json, late; print(json.dumps(late.losses))"
+    expected, found = run_both(tmp_path, port, code)
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+SCRIPT = """
+import torch
+from torch import nn
+
+net, size = nn.Linear(2, 1), SIZE
+for p in net.parameters():
+    p.data.fill_(0.5)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.05)
+losses = []
+
+
+def train(x, scale):
+    optimizer.zero_grad()
+    loss = (net(x) * scale).pow(2).mean()
+    loss.backward()
+    optimizer.step()
+    losses.append(loss.item())
+
+
+for k in range(3):
+    train(torch.ones(4, 2), size)
+"""
+
+
+def test_scripts_that_have_functions_of_one_name_are_told_apart(tmp_path: Path) -> None:
+    """What the one gives its `train` is not what the other's is given: there a network's output."""
+    other = SCRIPT.replace("SIZE", "3").replace(
+        "train(torch.ones(4, 2), size)", "y = net(torch.ones(4, 2))\n    train(y.detach(), y)"
+    )
+    files = {"late.py": SCRIPT.replace("SIZE", "2.0"), "train.py": "from late import losses\n"}
+    port, report = converted(tmp_path / "alone", files)
+    assert [f for f in report.findings if f.code == "eager-training"] == []
+    report = converted(tmp_path / "both", {**files, "other.py": other})[1]
+    said = {f.file for f in report.findings if f.code == "eager-training"}
+    assert said == {"other.py"}
+    code = "import json, train; print(json.dumps(train.losses))"
+    expected, found = run_both(tmp_path / "alone", port, code)
+    np.testing.assert_allclose(found, expected, rtol=1e-5)

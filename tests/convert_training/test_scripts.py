@@ -28,5 +28,6 @@ def test_example_follows_its_original(name: str, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     for row in json.loads(answer.read_text(encoding="utf-8"))["scripts"]:
         assert row["left"] == 0
+        assert row["steps"] >= 1
         assert row["numbers"] >= 20
         assert row["early"] < 1e-4

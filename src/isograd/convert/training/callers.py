@@ -7,7 +7,7 @@ function that is handed on by the names that it gets.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from isograd.convert.training.index import Index, last_name
@@ -53,18 +53,18 @@ class Callers:
 
     def _named(self, function: _Function) -> Iterator[ast.Call]:
         own = self.project.owner(function)
-        names = {function.name}
         if own is not None and function.name in _OF_OBJECTS:
             if function.name == "forward":
                 yield from self._unless_other(function, own)
-            names = {own.name}
-            yield from self._handed(names, made_by_call=True)
+            yield from self._handed(self.project.calls.get(own.name, ()), made_by_call=True)
             return
         if own is None:
-            yield from self.project.calls.get(function.name, ())
+            named = self.project.calls.get(function.name, ())
+            yield from (call for call in named if self.project.means(call.func, function))
         else:
             yield from self._unless_other(function, own)
-        yield from self._handed(names, made_by_call=False)
+        reads = (n for n in self._passed(function.name) if self.project.means(n, function))
+        yield from self._handed(reads, made_by_call=False)
 
     def _unless_other(self, function: _Function, own: ast.ClassDef) -> Iterator[ast.Call]:
         """The calls of a method that are not shown to be another class's of this name."""
@@ -105,14 +105,13 @@ class Callers:
             seen.add(one)
         return base in seen
 
-    def _handed(self, names: set[str], *, made_by_call: bool) -> Iterator[ast.Call]:
-        """The calls of what a name holds; made_by_call: of the object that its call makes."""
-        starts: list[ast.AST] = []
-        for name in names:
-            if made_by_call:
-                starts += self.project.calls.get(name, ())
-            else:
-                starts += [n for n in self.project.reads.get(name, ()) if not self._is_called(n)]
+    def _passed(self, name: str) -> list[ast.expr]:
+        """Where a name is read and not called."""
+        return [n for n in self.project.reads.get(name, ()) if not self._is_called(n)]
+
+    def _handed(self, of: Iterable[ast.AST], *, made_by_call: bool) -> Iterator[ast.Call]:
+        """The calls of what reads hold; made_by_call: of the objects that calls make."""
+        starts: list[ast.AST] = list(of)
         seen: set[str] = set()
         while starts:
             node = starts.pop()
@@ -123,7 +122,7 @@ class Callers:
             for name in self._holders(node) - seen:
                 seen.add(name)
                 yield from self.project.calls.get(name, ())
-                starts += [n for n in self.project.reads.get(name, ()) if not self._is_called(n)]
+                starts += self._passed(name)
 
     def _is_called(self, node: ast.AST) -> bool:
         parent = self.project.parents.get(node)

@@ -37,7 +37,8 @@ class Index(Project):
             for part in own.body
             if isinstance(part, _Function) and part.name == "__init__"
         ]
-        return [*self.functions.get(name, ()), *made]
+        named = self.functions.get(name, ())
+        return [*(function for function in named if self.means(call.func, function)), *made]
 
     def _note(self, node: ast.AST) -> None:
         super()._note(node)

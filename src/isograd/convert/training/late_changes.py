@@ -11,10 +11,12 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from isograd.convert.names import is_torch
 from isograd.convert.training.model import StepPlan
 from isograd.convert.training.paths import calls_in, path_of
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _Loop = (ast.For, ast.AsyncFor, ast.While)
 #: Attributes of tensors; what layers hold as Parameters, which are inputs of the graph.
 _OF_TENSORS = frozenset("data grad requires_grad".split())
@@ -28,6 +30,8 @@ class Project:
     """All functions of a project by their names, and the classes around them.
 
     parents: the node around each.  parameters: attributes that hold a Parameter somewhere.
+    libraries: names of imported modules, and of what is torch's.  defined: the functions and
+    classes at the top of each file.
     """
 
     functions: dict[str, list[_Function]] = field(default_factory=dict)
@@ -35,6 +39,8 @@ class Project:
     parameters: set[str] = field(default_factory=set)
     calls: dict[str, list[ast.Call]] = field(default_factory=dict)
     files: dict[ast.AST, str] = field(default_factory=dict)
+    libraries: set[str] = field(default_factory=set)
+    defined: dict[ast.AST, dict[str, ast.AST]] = field(default_factory=dict)
 
     @classmethod
     def of(cls: type[_Project], trees: Iterable[tuple[str, ast.Module]]) -> _Project:
@@ -42,6 +48,8 @@ class Project:
         project = cls()
         for name, tree in trees:
             project.files[tree] = name
+            kinds = (*_FUNCTIONS, ast.ClassDef)
+            project.defined[tree] = {n.name: n for n in tree.body if isinstance(n, kinds)}
             for node in ast.walk(tree):
                 for child in ast.iter_child_nodes(node):
                     project.parents[child] = node
@@ -55,6 +63,11 @@ class Project:
             self.calls.setdefault(_called(node), []).append(node)
         elif isinstance(node, ast.Assign) and _called(node.value) == "Parameter":
             self.parameters |= {getattr(target, "attr", "") for target in node.targets}
+        elif isinstance(node, ast.Import) or (
+            isinstance(node, ast.ImportFrom) and is_torch(node.module or "")
+        ):
+            for one in node.names:
+                self.libraries.add(one.asname or one.name.partition(".")[0])
 
     def above(self, node: ast.AST) -> Iterator[ast.AST]:
         """The nodes around a node, from the inside out."""
@@ -66,6 +79,14 @@ class Project:
         """The name of a node's file."""
         *_, module = self.above(node)
         return self.files[module]
+
+    def means(self, node: ast.AST, function: _Function) -> bool:
+        """Whether what has a function's name may be it, and not one of its own file of that name."""
+        if not isinstance(node, ast.Name) or len(self.functions.get(function.name, ())) < 2:
+            return True
+        *_, module = (node, *self.above(node))
+        own = self.defined.get(module, {}).get(node.id)
+        return own is None or own is function or self.owner(function) is not None
 
     def function(self, node: ast.AST) -> _Function | None:
         """The function around a node."""
@@ -90,7 +111,9 @@ class Project:
                 if call in without:
                     continue
                 for function in self.functions.get(_called(call), ()):
-                    if function not in found and function.name != "__init__":
+                    if function.name == "__init__" or not self.means(call.func, function):
+                        continue
+                    if function not in found:
                         found.add(function)
                         waiting.append(function)
         return found
@@ -183,7 +206,8 @@ def _loops_around(plan: StepPlan, project: Project) -> set[ast.AST]:
         found.update(part for part in around if inner is None or part in inner)
         if function is not None and function not in seen:
             seen.add(function)
-            waiting += project.calls.get(function.name, [])
+            calls = project.calls.get(function.name, ())
+            waiting += [call for call in calls if project.means(call.func, function)]
     return found
 
 
@@ -211,8 +235,8 @@ def _stale(target: ast.expr, seen: _Seen, project: Project) -> str:
         return ""
     path, owner = path_of(target), path_of(target.value)
     is_set = isinstance(target.ctx, ast.Store)
-    if target.attr in _OF_LAYERS and not is_set:
-        return ""
+    if not is_set and (target.attr in _OF_LAYERS or path.partition(".")[0] in project.libraries):
+        return ""  # `nn.utils.clip_grad_norm_(…)` is a function of a module
     is_part = any(f"{owner}.".startswith(f"{one}.") for one in seen.objects)
     if path in seen.paths or (is_part and target.attr in seen.settings):
         return path

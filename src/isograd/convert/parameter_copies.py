@@ -61,9 +61,12 @@ def rebound(owner: ast.expr, held: str, value: ast.expr, file: FileEdit) -> str:
     """`p.set_data(values.copy(), …)` for `p.data = values` of a known Parameter; empty elsewhere.
 
     What was read of its data before keeps its values, as in torch; a copy, as MindSpore 2.10 writes
-    to no Parameter that holds a view.
+    to no Parameter that holds a view.  A compiled step keeps to the memory that a Parameter had,
+    so that only constructors of such projects give it another one.
     """
-    if not file.is_parameter(owner):
+    function = file.tree.function(owner)
+    is_compiled = file.settings.compiles_steps and getattr(function, "name", "") != "__init__"
+    if is_compiled or not file.is_parameter(owner):
         return ""
     values = layout.closed(file.argument(value))
     return f"{held}.set_data({values}.copy(), slice_shape=True)"

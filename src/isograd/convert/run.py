@@ -361,6 +361,7 @@ def _convert_all(run: Run, folder: Path | None) -> Iterator[FileConversion]:
         Holdings(facts.holding for facts in run.facts.values()),
         any(facts.computes_in_modes for facts in run.facts.values()),
         _infinite(run),
+        run.training.evaluates,
     )
     engine = Engine(_entries(run), run.names, settings)
     python = run.files.python

@@ -35,6 +35,7 @@ class Settings:
     holdings: which layers and modules its attributes hold.
     computes_in_modes: whether a `train` or `eval` of the project may compute something.
     infinite: its functions of which a result may be infinite.
+    compiles_evaluation: whether what evaluates the networks of its steps may be compiled, too.
     """
 
     target: str = "ops"
@@ -55,6 +56,7 @@ class Settings:
     holdings: Holdings = field(default_factory=Holdings)
     computes_in_modes: bool = False
     infinite: frozenset[str] = frozenset()
+    compiles_evaluation: bool = False
 
     def is_shaped(self, api: str) -> bool:
         """Whether the runtime's class is written for one of torch's."""

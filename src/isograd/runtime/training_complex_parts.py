@@ -36,7 +36,7 @@ def changed_by(rule: Callable[[Any, Any], Any], parameter: Any, gradient: Any) -
 
 
 def state_in_parts(state: dict[str, Any]) -> dict[str, Any]:
-    """A complex parameter's state as its rule reads it: what is complex in a checkpoint, by parts."""
+    """A parameter's state as its rule reads it: what is complex in a checkpoint, by parts."""
     return {
         name: parts_of(value) if isinstance(value, ms.Tensor) and is_complex(value) else value
         for name, value in state.items()

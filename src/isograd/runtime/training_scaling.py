@@ -12,6 +12,9 @@ from mindspore import nn, ops  # noqa: TID253
 
 from isograd.runtime.training_steps import OTHER, GraphOptimizer, name_apart, unique_name
 
+#: The networks of compiled steps by identity; they live on in what `kept_for_each` keeps.
+STEPPED: set[int] = set()
+
 
 def kept_for_each(make: Any) -> Any:
     """Call a function that makes steps once for the same objects in the same modes.
@@ -32,6 +35,7 @@ def kept_for_each(make: Any) -> Any:
         key = tuple(mode(part) for part in parts)
         if key not in kept:
             cells = [cell for part in parts for cell in cells_of(part)]
+            STEPPED.update(map(id, cells))
             name_apart(one for cell in cells for one in cell.get_parameters())
             made = make(*parts)
             several = isinstance(made, tuple)

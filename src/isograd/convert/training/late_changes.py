@@ -7,6 +7,7 @@ The compiler reads an attribute of a network, or a name of the module, when it c
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -81,12 +82,16 @@ class Project:
         return self.files[module]
 
     def means(self, node: ast.AST, function: _Function) -> bool:
-        """Whether what has a function's name may be it, and not one of its own file of that name."""
+        """Whether what has a function's name may be it, and not another one of its own file."""
         if not isinstance(node, ast.Name) or len(self.functions.get(function.name, ())) < 2:
             return True
         *_, module = (node, *self.above(node))
         own = self.defined.get(module, {}).get(node.id)
         return own is None or own is function or self.owner(function) is not None
+
+    def is_at_top(self, node: ast.AST) -> bool:
+        """Whether a statement stands in no other one."""
+        return isinstance(self.parents[node], ast.Module)
 
     def function(self, node: ast.AST) -> _Function | None:
         """The function around a node."""
@@ -153,6 +158,46 @@ def late_changes(
     settings: as `Knowledge.layer_arguments`.
     """
     project, plans = Project.of(trees), list(plans)
+    computed, seen = _seen_by(plans, project, settings)
+    roots = set().union(*(_loops_around(plan, project) for plan in plans))
+    late = project.reached(roots) - computed
+    for region in (*roots, *late):
+        for node in ast.walk(region):
+            for target in _changed(node):
+                if name := _stale(target, seen, project):
+                    yield project.file(node), node, f"{name} changes between steps"
+
+
+def changes_anywhere(
+    trees: Iterable[tuple[str, ast.Module]], plans: Iterable[StepPlan], settings: Collection[str]
+) -> bool:
+    """Whether anything changes what compiled networks and losses read: no constructors.
+
+    Nor does a module that sets a name of its own once, at its top.
+    """
+    trees = list(trees)
+    project = Project.of(trees)
+    seen = _seen_by(list(plans), project, settings)[1]
+    changed = [
+        (node, target)
+        for _, tree in trees
+        for node in ast.walk(tree)
+        if getattr(project.function(node), "name", "") != "__init__"
+        for target in _changed(node)
+    ]
+    count = Counter(target.id for _, target in changed if isinstance(target, ast.Name))
+    return any(
+        _stale(target, seen, project)
+        for node, target in changed
+        if count[getattr(target, "id", "")] != 1
+        or not isinstance(project.parents[node], ast.Module)
+    )
+
+
+def _seen_by(
+    plans: list[StepPlan], project: Project, settings: Collection[str]
+) -> tuple[set[_Function], _Seen]:
+    """The functions that steps and networks compute, and what these read."""
     forwards = project.functions.get("forward", [])
     parts = [statement for plan in plans for statement in plan.computed]
     reported = {
@@ -163,15 +208,9 @@ def late_changes(
     seen = _Seen(read, settings)
     for function in computed:
         seen.add_free(function)
-    roots = set().union(*(_loops_around(plan, project) for plan in plans))
-    late = project.reached(roots) - computed
     seen.objects |= {path for plan in plans for path in plan.names.objects}
     seen.classes |= {project.owner(function) for function in computed}
-    for region in (*roots, *late):
-        for node in ast.walk(region):
-            for target in _changed(node):
-                if name := _stale(target, seen, project):
-                    yield project.file(node), node, f"{name} changes between steps"
+    return computed, seen
 
 
 def _called(call: ast.AST) -> str:

@@ -43,6 +43,7 @@ COMPILED = {
     "composites.no_grad": "composites.unrecorded",
     "composites.inference_mode": "composites.unrecorded",
     "composites.set_grad_enabled": "composites.unrecorded",
+    "composites.set_data": "composites.replace_data",
 }
 #: torch's optimizers that have a compiled rule.
 OPTIMIZERS = frozenset(

@@ -22,7 +22,7 @@ from isograd.convert.training.draws import Draws, drawing_apis
 from isograd.convert.training.given import graphs_given
 from isograd.convert.training.index import Index
 from isograd.convert.training.kept_parameters import unseen_parameters
-from isograd.convert.training.late_changes import late_changes
+from isograd.convert.training.late_changes import changes_anywhere, late_changes
 from isograd.convert.training.model import EagerError, StepPlan
 from isograd.convert.training.names import OPTIMIZERS
 from isograd.convert.training.phases import SWITCH
@@ -68,10 +68,14 @@ _ADVICE = "It runs eagerly, as written; write one step as a function to have it 
 
 @dataclass
 class Decision:
-    """The files whose loops are written anew, by name; or why all loops stay as they are."""
+    """The files whose loops are written anew, by name; or why all loops stay as they are.
+
+    evaluates: whether networks may be compiled where they are evaluated, too.
+    """
 
     files: dict[str, Rewritten] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
+    evaluates: bool = False
 
     @property
     def compiles(self) -> bool:
@@ -169,10 +173,23 @@ def decide(
     averages = any(api.startswith(_PARALLEL) for api in apis)
     files = {n: rewritten(by_name[n], plans, averages) for n, plans in found.plans.items()}
     try:
-        return Decision(with_records(files, modules, imports, lambda name: _text(known(name))))
+        files = with_records(files, modules, imports, lambda name: _text(known(name)))
+        return Decision(files, evaluates=_may_evaluate(found, trees, settings))
     except RecordError as error:
         found.say(error.file, error.node, str(error))
         return Decision(findings=tuple(found.findings))
+
+
+def _may_evaluate(
+    found: _Found, trees: list[tuple[str, ast.Module]], settings: Collection[str]
+) -> bool:
+    """Whether nothing but the training loops changes what a compiled network has read.
+
+    What networks report beside their values is a result of the steps alone.
+    """
+    steps = [plan for several in found.plans.values() for plan in several]
+    has_reports = any(plan.names.reported for plan in steps)
+    return not has_reports and not changes_anywhere(trees, steps, settings)
 
 
 def _text(edit: FileEdit | None) -> str:

@@ -1,0 +1,73 @@
+"""Networks that compiled steps train are compiled where they are evaluated, too."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mindspore as ms  # noqa: TID253
+
+from isograd.runtime.training_scaling import STEPPED
+
+#: So many shapes of a network's inputs are compiled; each takes a compilation of its own.
+_MOST_SHAPES = 4
+#: What MindSpore's compiler raises where it refuses a network.
+_REFUSALS = (RuntimeError, TypeError, ValueError, AttributeError, NotImplementedError, NameError)
+_EVALUATIONS: dict[Any, Evaluation] = {}
+
+
+def evaluated(network: Any) -> Any:
+    """What calls a network in evaluation: compiled where a compiled step trains it, else itself.
+
+    The modes of its cells are compiled in: each set of modes has a graph of its own.
+    """
+    if id(network) not in STEPPED:
+        return network
+    modes = tuple(cell.training for _, cell in network.cells_and_names())
+    if any(modes):
+        return network  # it may draw, and keep statistics
+    return _EVALUATIONS.setdefault((id(network), len(modes)), Evaluation(network))
+
+
+class Evaluation:
+    """A network's call: from the second of a shape that follows on one of the same, compiled.
+
+    Eagerly stays what is not given tensors alone, returns other than tensors in plain containers,
+    has more shapes than a few, or is refused by the compiler; and a shape that comes once, as in
+    a text that grows.
+    """
+
+    def __init__(self, network: Any) -> None:
+        self.network, self.is_compiled = network, True
+        self.last: Any = None
+        self.shapes: set[Any] = set()
+
+        def forward(*given: Any) -> Any:
+            return network(*given)
+
+        self.forward = ms.jit(forward)
+
+    def __call__(self, *given: Any) -> Any:
+        if not self.is_compiled or not all(isinstance(one, ms.Tensor) for one in given):
+            return self.network(*given)
+        shape = tuple((one.shape, one.dtype) for one in given)
+        if shape == self.last and len(self.shapes) < _MOST_SHAPES:
+            self.shapes.add(shape)
+        self.last = shape
+        if shape in self.shapes:
+            try:
+                return self.forward(*given)
+            except _REFUSALS:
+                self.is_compiled = False
+                return self.network(*given)
+        result = self.network(*given)
+        self.is_compiled = _is_plain(result)
+        return result
+
+
+def _is_plain(result: Any) -> bool:
+    """Whether a graph returns this as it is: tensors, also in tuples, lists and dictionaries."""
+    if type(result) in (tuple, list):
+        return all(map(_is_plain, result))
+    if type(result) is dict:
+        return all(map(_is_plain, result.values()))
+    return isinstance(result, ms.Tensor)

@@ -1,114 +1,100 @@
-"""Classes with a `train` of their own are in the port in the modes that they have in torch."""
+"""Classes with a `train` of their own: it is called as torch calls it, and not while one is made."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
-from tests.convert.support import converted, run_both
-from tests.warm_python import run_python
-
-from isograd.convert.run import convert_path
 
 pytest.importorskip("torch")
 pytest.importorskip("mindspore")
 
-NETWORKS = """
-import torch
-from torch import nn
+from tests.convert.support import converted, run_both
 
-
-class Frozen(nn.BatchNorm2d):
+_LAYERS = """
+class Frozen(nn.BatchNorm1d):
     def train(self, mode=True):
-        super().train(False)
-        return self
+        return super().train(False)
 
 
-class Base(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.drop, self.norm, self.frozen = nn.Dropout(0.1), nn.BatchNorm2d(3), Frozen(3)
-
+class Always(nn.Dropout):
     def train(self, mode=True):
-        super(Base, self).train(mode)
-        self.norm.eval()
+        self.training = True
         return self
 
 
-class Derived(Base):
-    def train(self, mode: bool = True):
-        super().train(mode)
-        self.drop.eval()
-        return self
+class Body(nn.Sequential):
+    def train(self, mode=True):
+        return super().train(False)
 
 
-class Plain(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.drop, self.norm = nn.Dropout(0.1), nn.BatchNorm2d(3)
-
-
-class Child(Plain):
+net = nn.ModuleList([Frozen(2), Always(0.5), Body(nn.Linear(2, 2), nn.Dropout(0.5))])
+"""
+_MIXIN = """
+class Freezing:
     def train(self, mode=True):
         super().train(mode)
-        self.norm.eval()
+        for m in self.modules():
+            if isinstance(m, nn.BatchNorm1d):
+                m.eval()
         return self
 
 
+class Net(Freezing, nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.bn, self.fc = nn.BatchNorm1d(2), nn.Linear(2, 2)
+
+
+net = nn.ModuleList([Net(), Net()])
+"""
+_PARTS = """
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
-        self.a, self.b, self.c, self.d = Base(), Derived(), Plain(), Child()
+        self.bn, self.calls = nn.BatchNorm1d(2), []
+
+    def train(self, mode=True):
+        self.calls.append(mode)
+        super().train(mode)
+        self.bn.eval()
+        return self
 
 
-def modes(net):
-    return {name: module.training for name, module in net.named_modules()}
-
-
-net = Net()
-found = [modes(net.train())]
-found.append(modes(net.eval()))
-found.append(modes(net.b.train()))
-"""
-PRINTED = "import json\nfrom {module} import found\nprint(json.dumps(found))\n"
-
-
-def test_networks_are_in_torchs_modes(tmp_path: Path) -> None:
-    (tmp_path / "net.py").write_text(NETWORKS, encoding="utf-8")
-    convert_path(tmp_path / "net.py", tmp_path / "port")
-    answers = []
-    for folder, framework in ((tmp_path, "torch"), (tmp_path / "port", "mindspore")):
-        code = PRINTED.format(module="net")
-        done = run_python(code, cwd=folder, imported=[framework])
-        assert done.returncode == 0, done.stderr[-2000:]
-        answers.append(json.loads(done.stdout.strip().splitlines()[-1]))
-    assert answers[0] == answers[1]
-
-
-PLAIN = """
-import torch
-
-
-def applied(function, x):
-    return function(x)
-
-
-class Model:
+class Deep(Net):
     def __init__(self):
-        self.weight = torch.full((2, 3), 0.1)
+        super().__init__()
+        self.late = nn.Dropout(0.5)
 
-    def forward(self, x):
-        return torch.mm(x, self.weight.T)
+    def train(self, mode=True):
+        super().train(mode)
+        self.late.eval()
+        return self
 
-    def total(self, x):
-        own = self.forward
-        return applied(self.forward, x).sum().item() + own(x).sum().item()
+
+net = nn.Sequential(Net(), Deep())
+"""
+_ASKED = """
+found = [[m.training for m in net.modules()]]
+for mode in (True, False, True):
+    net.train(mode)
+    found.append([m.training for m in net.modules()])
+found += [getattr(m, "calls", 0) for m in net]
 """
 
 
-def test_the_forward_of_a_class_that_is_no_module_keeps_its_name(tmp_path: Path) -> None:
-    port, _ = converted(tmp_path, {"plain.py": PLAIN})
-    code = "import json, plain; print(json.dumps(plain.Model().total(TENSOR([[1.0, 1.0, 1.0]]))))"
+@pytest.mark.parametrize(
+    "classes",
+    [
+        pytest.param(_LAYERS, id="layers and containers"),
+        pytest.param(_MIXIN, id="a class that is mixed into modules"),
+        pytest.param(_PARTS, id="parts that stay in inference from the first call on"),
+    ],
+)
+def test_modes_are_torchs(classes: str, tmp_path: Path) -> None:
+    text = f"from torch import nn\n\n{classes}\n{_ASKED}"
+    port, report = converted(tmp_path, {"modes.py": text})
+    assert [one.message for one in report.findings] == []
+    code = "import json, modes; print(json.dumps(modes.found))"
     expected, found = run_both(tmp_path, port, code)
-    assert found == pytest.approx(expected, rel=1e-6)
+    assert found == expected

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from isograd.collector import without_collector
-from isograd.convert.analysis.class_bases import mixed_into_modules, with_modes
+from isograd.convert.analysis.class_bases import mixed_into_modules, overrides_train, with_modes
 from isograd.convert.analysis.holdings import Holdings
 from isograd.convert.analysis.layers import layers_of
 from isograd.convert.analysis.records import WORDS, fields_with_lists
@@ -362,6 +362,7 @@ def _convert_all(run: Run, folder: Path | None) -> Iterator[FileConversion]:
         any(facts.computes_in_modes for facts in run.facts.values()),
         _infinite(run),
         run.training.evaluates,
+        overrides_train(classes),
     )
     engine = Engine(_entries(run), run.names, settings)
     python = run.files.python

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from isograd.convert.analysis.handed_in import MORE, Constructor
+from isograd.convert.analysis.handed_in import KEEPING, MORE, Constructor
 from isograd.convert.file import FileEdit
 from isograd.convert.located import WITH_MODES
 from isograd.convert.passes.example import Example
@@ -81,7 +81,9 @@ def start_training(node: ast.Call, file: FileEdit) -> None:
     """Start training behind a call that builds a module, if it has modes and is no part."""
     if not has_modes(file) or _sets_mode(node, file) or file.carrying.is_carried(node):
         return
-    if takes_modules(node, file):
+    api = file.api_of_call(node)
+    may_override = file.settings.overrides_train and (api in KEEPING or not api)
+    if may_override or takes_modules(node, file):
         start = file.name("composites.start_training")
         file.replace(node, f"{start}({file.source(node)})")
     else:

@@ -6,6 +6,7 @@ import ast
 
 from isograd.convert import layout, types_and_settings
 from isograd.convert.analysis.kinds import is_kind
+from isograd.convert.base_classes import base_class, overrides_train
 from isograd.convert.file import FileEdit
 from isograd.convert.model import Level
 from isograd.convert.names_in_strings import Asked, asked_names
@@ -16,7 +17,6 @@ from isograd.convert.passes.reach_of_writes import scope_of
 from isograd.convert.use import Use
 from isograd.knowledge.entry import Applicability, Entry
 from isograd.knowledge.rewrite import class_of
-from isograd.scan.values import ClassInfo, is_module
 
 _ASKS_CLASS = frozenset(("isinstance", "issubclass"))
 
@@ -236,8 +236,22 @@ def _answer(api: str, file: FileEdit) -> str:
 
 
 def _meant(node: ast.Name | ast.Attribute, api: str, entry: Entry | None, file: FileEdit) -> str:
-    """MindSpore's name, by where the name stands; empty where there is none."""
-    if _is_base(node, file) and (base := _base(node, api, entry, file)):
+    """MindSpore's name, by where the name stands; empty where there is none.
+
+    A layer with a `train` of its own has beside it what calls that.
+    """
+    found = _named(node, api, entry, file)
+    owner = file.tree.parents.get(node)
+    if found and api != "torch.nn.Module" and isinstance(owner, ast.ClassDef):
+        info = file.class_info(owner) if node in owner.bases else None
+        if info is not None and info.is_module and overrides_train(info, file):
+            mode = file.name("composites.ModeCell")
+            file.text.insert(file.text.span(node)[0], f"{mode}, ")
+    return found
+
+
+def _named(node: ast.Name | ast.Attribute, api: str, entry: Entry | None, file: FileEdit) -> str:
+    if _is_base(node, file) and (base := base_class(node, api, entry, file)):
         return base
     if api in types_and_settings.HELPERS:
         return file.spelled(types_and_settings.HELPERS[api])
@@ -282,38 +296,6 @@ def _passed_around(node: ast.expr, api: str, entry: Entry, file: FileEdit) -> st
     if is_kind(node, file.tree):
         return file.name(_class_of(entry))
     return file.layer(entry, is_value=True) or file.value(entry)
-
-
-def _base(node: ast.expr, api: str, entry: Entry | None, file: FileEdit) -> str:
-    """MindSpore's class to derive from, where the class's own code may be as it is."""
-    owner = file.tree.parents[node]
-    assert isinstance(owner, ast.ClassDef)
-    info = file.class_info(owner)
-    if file.is_shaped(api) or info is None:
-        return file.value(entry) if entry is not None and entry.value else ""
-    if api == "torch.nn.Module":
-        has_modes = "train" in info.methods or info in file.settings.with_modes
-        return file.name("composites.ModeCell") if has_modes else ""
-    if api == "torch.nn.Sequential" and "train" not in info.methods:
-        holds = "SequentialOfAttributes" if _sets_children(owner, info) else ""
-        return file.name(f"composites.{holds}" if holds else "nn.SequentialCell")
-    has_base = entry is not None and entry.base and "train" not in info.methods
-    return file.name(entry.base) if entry is not None and has_base else ""
-
-
-def _sets_children(node: ast.ClassDef, info: ClassInfo) -> bool:
-    """Whether a class may give itself children beside those of its base's constructor."""
-    for part in ast.walk(node):
-        if isinstance(part, ast.Attribute) and getattr(part.value, "id", "") == "self":
-            if isinstance(part.ctx, ast.Store):
-                held = info.attributes.get(part.attr)
-                if held is None or is_module(held):
-                    return True
-            elif part.attr in ("add_module", "register_module"):
-                return True
-        elif isinstance(part, ast.Call) and getattr(part.func, "id", "") == "setattr":
-            return True
-    return False
 
 
 def _is_called_by_name(node: ast.expr, file: FileEdit) -> bool:

@@ -111,9 +111,13 @@ def _write(node: ast.ClassDef, info: ClassInfo, file: FileEdit) -> bool:
 
 
 def _start(name: str, node: ast.ClassDef, file: FileEdit) -> str:
-    """Code that starts training; modules that the constructor may be handed keep their mode."""
+    """Code that starts training; modules that the constructor may be handed keep their mode.
+
+    Nor is a `train` of the project's called, which torch does not call there.
+    """
     starting = file.settings.starting
-    if file.file in starting.leave_training and starting.constructor(file.class_info(node)).keeps:
+    may_keep = starting.constructor(file.class_info(node)).keeps
+    if file.settings.overrides_train or (file.file in starting.leave_training and may_keep):
         return f"{file.name('composites.start_training')}({name})"
     return f"{name}.set_train()"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from isograd.convert.analysis.class_bases import has_own_train
 from isograd.convert.file import FileEdit
 from isograd.convert.passes.example import Example
 from isograd.scan.values import ClassInfo
@@ -68,15 +69,10 @@ class SuperModes:
         bases = [file.use(base) for base in owner.bases]
         from_torch = any(base is not None and base.api.startswith("torch.nn.") for base in bases)
         of_project = any(base in file.settings.with_modes for base in info.bases)
-        if "train" not in info.methods or not (from_torch or of_project or _is_inherited(info)):
+        inherits = any(isinstance(base, ClassInfo) and has_own_train(base) for base in info.bases)
+        if "train" not in info.methods or not (from_torch or of_project or inherits):
             return False
         file.uses += 1
         file.converted += 1
         file.forget(function)
         return True
-
-
-def _is_inherited(info: ClassInfo) -> bool:
-    """Whether a class of the project that it is derived from has a `train` of its own."""
-    bases = [base for base in info.bases if isinstance(base, ClassInfo)]
-    return any("train" in base.methods or _is_inherited(base) for base in bases)

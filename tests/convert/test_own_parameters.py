@@ -84,7 +84,7 @@ class Net(nn.Module):
         super().__init__()
         self.lists = nn.ParameterList([made(2, 3), nn.Parameter(torch.ones(2)), made(2)])
         self.lists += [torch.zeros(2)]
-        self.named = nn.ParameterDict({"a": made(2, 1), "b": torch.ones(1)})
+        self.named = nn.ParameterDict({"b": torch.ones(1), "a": made(2, 1)})
         self.named["c"] = nn.ParameterDict({"d": torch.ones(1)})
 
     def forward(self, x):

@@ -1,4 +1,4 @@
-"""Classes with a `train` of their own: it is called as torch calls it, and not while one is made."""
+"""A `train` of the project's: called as torch calls it, and not while a module is made."""
 
 from __future__ import annotations
 

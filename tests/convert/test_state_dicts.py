@@ -374,3 +374,43 @@ def average(states):
 
 net = nn.Linear(2, 2)
 """
+
+
+EXTRA = """
+    import torch
+    from torch import nn
+
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.seen, self.layer = 0, nn.Linear(2, 1)
+
+        def get_extra_state(self):
+            return {"seen": self.seen}
+
+        def set_extra_state(self, state):
+            self.seen = state["seen"]
+
+
+    def load(net, state):
+        try:
+            net.load_state_dict(state)
+        except RuntimeError as error:
+            return "extra_state" in str(error)
+        return net.seen
+"""
+
+
+def test_extra_state_is_kept_and_loaded(tmp_path: Path) -> None:
+    port, _ = converted(tmp_path, {"net.py": EXTRA})
+    code = """
+        import json, net
+        first, second = net.Net(), net.Net()
+        first.seen = 5
+        without = {k: v for k, v in first.state_dict().items() if 'extra' not in k}
+        found = [net.load(second, first.state_dict()), net.load(second, without)]
+        print(json.dumps(found + [sorted(first.state_dict())]))
+    """
+    expected, found = run_both(tmp_path, port, code)
+    assert found == expected == [5, True, ["_extra_state", "layer.bias", "layer.weight"]]

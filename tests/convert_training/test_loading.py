@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import namedtuple
 from collections.abc import Iterator
 from typing import Any
 
@@ -34,6 +35,16 @@ class Dicts(Pairs):
         return {"x": np.float32(index), "name": str(index), "pair": (index, index / 2)}
 
 
+Sample = namedtuple("Sample", ["x", "name"])
+
+
+class Named(Pairs):
+    """Tuples with names."""
+
+    def __getitem__(self, index: int) -> Any:
+        return Sample(np.float32(index), str(index))
+
+
 class Stream:
     """Items without number."""
 
@@ -54,7 +65,7 @@ def plain(value: Any) -> Any:
     return [plain(part) for part in value] if isinstance(value, (list, tuple)) else value
 
 
-@pytest.mark.parametrize("dataset", [Pairs(), Dicts()], ids=["pairs", "dicts"])
+@pytest.mark.parametrize("dataset", [Pairs(), Dicts(), Named()], ids=["pairs", "dicts", "names"])
 @pytest.mark.parametrize(
     "options",
     [
@@ -161,3 +172,16 @@ def test_a_dataset_makes_the_items_of_a_batch_at_once(workers: int) -> None:
         as_they_are = module.DataLoader(whole, batch_size=3, collate_fn=list)  # type: ignore[attr-defined]
         found.append([plain(list(loader)) for loader in (*loaders, as_they_are)])
     assert found[0] == found[1]
+
+
+def test_named_tuples_stay_such_in_a_batch() -> None:
+    (batch,) = loading.DataLoader(Named(), batch_size=7)
+    assert isinstance(batch, Sample)
+    assert batch.x.shape == (7,)
+
+
+def test_streams_are_added_to_one() -> None:
+    class Own(Stream, loading.IterableDataset):
+        """A stream of the port's."""
+
+    assert len(list(Own() + Own())) == 10

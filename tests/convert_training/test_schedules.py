@@ -127,3 +127,25 @@ def test_state_goes_on_where_it_was(name: str) -> None:
         first.step()
         second.step()
         assert settings(port) == settings(again)
+
+
+def test_schedules_of_others_ask_whether_a_step_asks_for_rates() -> None:
+    """`if not self._get_lr_called_within_step: warnings.warn(…)`, in many public `get_lr`."""
+    found = []
+    for module, optimizer in zip(
+        (training_schedules, torch.optim.lr_scheduler), optimizers(), strict=True
+    ):
+        asked = []
+
+        class Own(module.LRScheduler):  # type: ignore[misc, name-defined]
+            def get_lr(self, asked: list[bool] = asked) -> list[float]:
+                asked.append(self._get_lr_called_within_step)
+                return [0.5 * group["lr"] for group in self.optimizer.param_groups]
+
+        schedule = Own(optimizer)
+        optimizer.step()
+        schedule.step()
+        schedule.get_lr()
+        found.append((asked, settings(optimizer)))
+    assert found[0] == found[1]
+    assert found[0][0] == [True, True, False]

@@ -41,6 +41,9 @@ class IterableDataset:
     def __class_getitem__(cls, _: Any) -> Any:
         return cls
 
+    def __add__(self, other: Any) -> ChainDataset:
+        return ChainDataset([self, other])
+
 
 class Sampler:
     """Positions of a dataset, in a class of its own."""
@@ -265,6 +268,8 @@ def default_collate(batch: Sequence[Any]) -> Any:
         return {key: default_collate([item[key] for item in batch]) for key in first}
     if isinstance(first, str):
         return batch
+    if isinstance(first, tuple) and hasattr(first, "_fields"):
+        return type(first)(*map(default_collate, zip(*batch, strict=True)))
     if isinstance(first, (tuple, list)):
         return [default_collate(part) for part in zip(*batch, strict=True)]
     return tensor(list(batch))

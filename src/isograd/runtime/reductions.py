@@ -279,13 +279,13 @@ def summand(input: Any) -> Any:
     return input.astype(ms.int64) if is_whole else input
 
 
-def cumprod(input: Any, dim: int) -> Any:
+def cumprod(input: Any, dim: int, dtype: Any = None) -> Any:
     """The product so far along an axis, by doubling; its gradient divides by nothing."""
+    found = summand(input) if dtype is None else input.astype(dtype)
     if not input.ndim:
-        return summand(input)
+        return found
     axis, step = dim % input.ndim, 1
     size = input.shape[axis]
-    found = summand(input)
     while step < size:
         head = take(found, axis, np.arange(step))
         later = take(found, axis, np.arange(step, size))

@@ -32,12 +32,14 @@ def replace_data(owner: Any, values: Any) -> Any:
     (2.10).  So the values go into the memory that it has, and what `data_read` has read of it
     before gets memory of its own.
     """
+    if not isinstance(owner, ms.Parameter):  # which alone a static graph looks at
+        return set_data(owner, values)
+    return _replaced(owner, values)
+
+
+def _replaced(owner: Any, values: Any) -> Any:
     made = values if isinstance(values, ms.Tensor) else ms.Tensor(values)
-    is_alike = isinstance(owner, ms.Parameter) and (made.dtype, made.shape) == (
-        owner.dtype,
-        owner.shape,
-    )
-    if not is_alike:
+    if (made.dtype, made.shape) != (owner.dtype, owner.shape):
         return set_data(owner, values)
     with api._no_grad():
         made = made.copy()

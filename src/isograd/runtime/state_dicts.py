@@ -197,8 +197,14 @@ def load_own(
             error_msgs.append(f"size mismatch for {key}: {shapes}.")
         else:
             _copy_into(target, fitting(value, target).astype(target.dtype))
+    extra = f"{prefix}_extra_state"
+    has_extra = type(cell).set_extra_state is not nn.Cell.set_extra_state
+    if has_extra and extra in state_dict:
+        cell.set_extra_state(state_dict[extra])
+    elif has_extra and strict:
+        missing_keys.append(extra)
     for key in state_dict:
-        if strict and key.startswith(prefix):
+        if strict and key.startswith(prefix) and not (has_extra and key == extra):
             child, dot, _ = key[len(prefix) :].partition(".")
             if (child not in cell._cells) if dot else (key not in own):
                 unexpected_keys.append(key)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -303,6 +304,8 @@ class ParameterDict(Module):
         return self.elements().items()
 
     def update(self, parameters: Any) -> None:
-        """More, or others for the same names."""
-        for key, value in parameters.items() if hasattr(parameters, "items") else parameters:
+        """More, or others for the same names; those of a plain dictionary in the names' order."""
+        is_kept = isinstance(parameters, (OrderedDict, ParameterDict))
+        pairs = parameters.items() if hasattr(parameters, "items") else parameters
+        for key, value in pairs if is_kept or pairs is parameters else sorted(pairs):
             self[key] = value

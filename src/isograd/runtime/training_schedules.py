@@ -29,6 +29,7 @@ class LRScheduler:
 
     def _begin(self) -> None:
         self._step_count = 0
+        self._get_lr_called_within_step = False  # what many schedules of others ask
         self._is_initial = True
         self.step()
         self._is_initial = False
@@ -55,7 +56,9 @@ class LRScheduler:
 
     def _set(self, epoch: Any = None) -> None:
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
+        self._get_lr_called_within_step = True
         values = self.get_lr() if epoch is None else self._closed()
+        self._get_lr_called_within_step = False
         for group, value in zip(self.optimizer.param_groups, values, strict=True):
             group["lr"] = value
         self._last_lr = self._rates()

@@ -29,6 +29,7 @@ _OF_VIEW = (
 _OF_PART = "{0} is a new tensor, whose data nobody reads: this assignment reaches nothing in torch"
 _ONE_ADVICE = "If both are to stay one, make it one Parameter: a.weight = b.weight"
 
+_PARAMETERS = ("torch.nn.Parameter", "torch.nn.parameter.Parameter")
 #: What a loop goes through of a dictionary of tensors.
 _OF_DICTIONARIES = ("values", "items")
 
@@ -63,6 +64,7 @@ class Writes:
         if isinstance(node, ast.Assign):
             return _assigned(node, file)
         if isinstance(node, ast.Call):
+            _report_shared(node, file)
             return _asked_to_learn(node, file)
         assert isinstance(node, ast.AugAssign)
         return _augmented(node, file)
@@ -166,6 +168,16 @@ def _assigned(node: ast.Assign, file: FileEdit) -> bool:
     new = f"{call}({owner}, {file.argument(node.value)})"
     _replace(node, f"{owner} = {new}" if rebinds(held, node, file) else new, file)
     return True
+
+
+def _report_shared(node: ast.Call, file: FileEdit) -> None:
+    """`nn.Parameter(a.weight.data)`: an optimizer's step of the one changes the other in torch."""
+    given = node.args[0] if node.args else None
+    if file.api_of_call(node) in _PARAMETERS and given is not None and is_data(given):
+        assert isinstance(given, ast.Attribute)
+        if file.is_parameter(given.value):
+            told = _ONE.format("the new Parameter", ast.unparse(given))
+            file.finding(node, "in-place-view", told, _ONE_ADVICE, level=Level.LOOK)
 
 
 def _is_of_module(target: ast.expr, file: FileEdit) -> bool:

@@ -41,7 +41,7 @@ class KeptData:
     """Data that is kept where the file gives Parameters other data.
 
     A compiled step holds a Parameter's memory, so that other data goes into it: what was read
-    before has to be told.
+    before has to be known.
     """
 
     kinds = (ast.Attribute,)

@@ -118,9 +118,9 @@ ALL = (
 class Row:
     """A script's conversion and its runs.
 
-    steps: compiled functions of the port.  numbers: compared; early, late: greatest difference among the first ten lines of numbers and
-    among all, over the greater of the value and 1; drift_early, drift_late: the same of the nudged
-    originals, the greatest.
+    steps: compiled functions of the port.  numbers: compared; early, late: greatest difference
+    among the first ten lines of numbers and among all, over the greater of the value and 1;
+    drift_early, drift_late: the same of the nudged originals, the greatest.
     """
 
     name: str

@@ -141,7 +141,6 @@ def make_steps(model, optimizer, label_smoothing):
         optimizer(grads)
         return measured(loss, output, target)
 
-    @ms.jit
     def eval_step(images, target):
         loss, output = forward_fn(images, target)
         return measured(loss, output, target)

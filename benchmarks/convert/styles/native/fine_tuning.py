@@ -191,7 +191,6 @@ def make_steps(model, optimizer, accumulate):
                 ops.assign(s, g)
         return loss
 
-    @ms.jit
     def eval_step(input_ids, mask, labels):
         """The number of samples whose class is found."""
         return (model(input_ids, mask).argmax(-1) == labels).sum()

@@ -168,7 +168,6 @@ def train_step(real, noise):
     return ops.stack((loss_d, loss_g, d_x, d_g_z1, d_g_z2))
 
 
-@ms.jit
 def generate(noise):
     return netG(noise)
 

@@ -193,7 +193,6 @@ def make_steps(model, optimizer, args):
                 ops.assign(s, g)
         return loss * args.accumulate, norm
 
-    @ms.jit
     def eval_step(data, targets):
         return forward_fn(data, targets) * args.accumulate
 

@@ -144,7 +144,6 @@ def make_steps(model, optimizer, args):
         optimizer(grads)
         return loss
 
-    @ms.jit
     def eval_step(images, masks):
         """The pixels of each class in prediction and mask, and in either of them."""
         found = model(images).argmax(1)

@@ -64,6 +64,11 @@ for k in range(3):
         pytest.param("args.rate *= 0.5", "args.rate", id="a setting that a function reads"),
         pytest.param("net.mask = torch.tensor([1.0, 0.0])", "net.mask", id="a buffer"),
         pytest.param("net.mask.mul_(0.5)", "net.mask", id="a buffer in place"),
+        pytest.param("net.mask.data = torch.tensor([1.0, 0.0])", "net.mask", id="its data"),
+        pytest.param("net.mask.data[0] = 0.0", "net.mask", id="an element of its data"),
+        pytest.param(
+            "for b in net.buffers():\n        b.mul_(0.5)", "a buffer of net", id="all buffers"
+        ),
         pytest.param(
             "net.act.negative_slope = 0.5", "net.act.negative_slope", id="a setting of a layer"
         ),
@@ -103,6 +108,21 @@ def test_functions_of_torchs_modules_change_no_module(tmp_path: Path) -> None:
     code = "import json, late; print(json.dumps(late.losses))"
     expected, found = run_both(tmp_path, port, code)
     np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+def test_a_state_with_other_buffers_is_refused_by_a_compiled_step(tmp_path: Path) -> None:
+    """The graph has a network's own buffers in it as constants; the same values may be loaded."""
+    late = "    net.load_state_dict({**net.state_dict(), 'mask': torch.ones(2) * factor})\n"
+    script = PROGRAM.replace("losses = []", "losses, factor = [], 1.0").replace("    LATE\n", late)
+    port, _ = converted(tmp_path, {"late.py": script})
+    assert "ms.jit" in (port / "late.py").read_text()
+    code = "import json, late; print(json.dumps(late.losses))"
+    expected, found = run_both(tmp_path, port, code)
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    changed = (port / "late.py").read_text().replace("factor = [], 1.0", "factor = [], 0.5")
+    (port / "late.py").write_text(changed)
+    with pytest.raises(AssertionError, match="mask changes, and a compiled step has its first"):
+        run_both(tmp_path, port, code)
 
 
 SCRIPT = """

@@ -196,7 +196,10 @@ def load_own(
             shapes = f"{tuple(value.shape)} in the checkpoint, {tuple(target.shape)} in the model"
             error_msgs.append(f"size mismatch for {key}: {shapes}.")
         else:
-            _copy_into(target, fitting(value, target).astype(target.dtype))
+            new = fitting(value, target).astype(target.dtype)
+            if getattr(cell, "is_compiled_in", False) and not isinstance(target, ms.Parameter):
+                _require_same(key, target, new)
+            _copy_into(target, new)
     extra = f"{prefix}_extra_state"
     has_extra = type(cell).set_extra_state is not nn.Cell.set_extra_state
     if has_extra and extra in state_dict:
@@ -208,6 +211,14 @@ def load_own(
             child, dot, _ = key[len(prefix) :].partition(".")
             if (child not in cell._cells) if dot else (key not in own):
                 unexpected_keys.append(key)
+
+
+def _require_same(name: str, target: Any, new: Any) -> None:
+    """A compiled step has a network's buffers in it as constants: other values are refused."""
+    if not bool((target == new).all()):
+        raise RuntimeError(
+            f"{name} changes, and a compiled step has its first value; convert with --eager"
+        )
 
 
 def _copy_into(target: Any, values: Any) -> None:

@@ -36,6 +36,9 @@ def kept_for_each(make: Any) -> Any:
         if key not in kept:
             cells = [cell for part in parts for cell in cells_of(part)]
             STEPPED.update(map(id, cells))
+            for cell in cells:
+                for _, part in cell.cells_and_names():
+                    part.is_compiled_in = True
             name_apart(one for cell in cells for one in cell.get_parameters())
             made = make(*parts)
             several = isinstance(made, tuple)

@@ -15,6 +15,7 @@ from typing import TypeVar
 from isograd.convert.names import is_torch
 from isograd.convert.training.model import StepPlan
 from isograd.convert.training.paths import calls_in, path_of
+from isograd.convert.tree import pairs_of
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -23,6 +24,7 @@ _Loop = (ast.For, ast.AsyncFor, ast.While)
 _OF_TENSORS = frozenset("data grad requires_grad".split())
 _OF_LAYERS = frozenset("weight bias running_mean running_var num_batches_tracked".split())
 _Project = TypeVar("_Project", bound="Project")
+_OF_BUFFERS = frozenset(("buffers", "named_buffers"))
 _SETS = (ast.Assign, ast.AugAssign, ast.AnnAssign)
 
 
@@ -62,7 +64,9 @@ class Project:
             self.functions.setdefault(node.name, []).append(node)
         elif isinstance(node, ast.Call):
             self.calls.setdefault(_called(node), []).append(node)
-        elif isinstance(node, ast.Assign) and _called(node.value) == "Parameter":
+            if _called(node) == "register_parameter" and node.args:
+                self.parameters.add(str(getattr(node.args[0], "value", "")))
+        elif isinstance(node, ast.Assign) and _makes_parameter(node.value):
             self.parameters |= {getattr(target, "attr", "") for target in node.targets}
         elif isinstance(node, ast.Import) or (
             isinstance(node, ast.ImportFrom) and is_torch(node.module or "")
@@ -166,6 +170,8 @@ def late_changes(
             for target in _changed(node):
                 if name := _stale(target, seen, project):
                     yield project.file(node), node, f"{name} changes between steps"
+            if name := _changed_buffers(node, seen, project):
+                yield project.file(node), node, f"{name} changes between steps"
 
 
 def changes_anywhere(
@@ -219,6 +225,12 @@ def _called(call: ast.AST) -> str:
     return getattr(function, "attr", "") or getattr(function, "id", "")
 
 
+def _makes_parameter(value: ast.expr) -> bool:
+    """Whether a value may be a Parameter: `nn.Parameter(w) if learns else None`."""
+    parts = [value.body, value.orelse] if isinstance(value, ast.IfExp) else [value]
+    return any(_called(part) == "Parameter" for part in parts)
+
+
 def _attributes_read(functions: Iterable[_Function], without: Collection[ast.AST]) -> set[str]:
     """The attributes that methods read of their object, but for methods of its own."""
     return {
@@ -264,9 +276,36 @@ def _changed(node: ast.AST) -> Iterator[ast.expr]:
             yield ast.copy_location(ast.Attribute(node.args[0], name, ast.Store()), node)
 
 
+def _changed_buffers(node: ast.AST, seen: _Seen, project: Project) -> str:
+    """`for b in net.buffers(): b.mul_(0.5)` of a network: buffers of its own are constants."""
+    if not isinstance(node, ast.For) or "register_buffer" not in project.calls:
+        return ""
+    changed = {
+        path_of(target).partition(".")[0]
+        for part in node.body
+        for one in ast.walk(part)
+        for target in _changed(one)
+    }
+    for target, value in pairs_of(node.target, _one_of(node.iter)):
+        names = {part.id for part in ast.walk(target) if isinstance(part, ast.Name)}
+        owner = path_of(getattr(getattr(value, "func", None), "value", None))
+        if _called(value) in _OF_BUFFERS and owner in seen.objects and names & changed:
+            return f"a buffer of {owner}"
+    return ""
+
+
+def _one_of(iterated: ast.expr) -> ast.expr:
+    """What a loop goes through: of several at once a tuple of them."""
+    if _called(iterated) == "zip" and isinstance(iterated, ast.Call):
+        return ast.Tuple(iterated.args, ast.Load())
+    return iterated
+
+
 def _stale(target: ast.expr, seen: _Seen, project: Project) -> str:
     """The name under which steps read what is changed; empty where none does."""
-    while isinstance(target, (ast.Subscript, ast.Starred)):
+    while isinstance(target, (ast.Subscript, ast.Starred)) or (
+        isinstance(target, ast.Attribute) and target.attr == "data"
+    ):
         target = target.value
     if isinstance(target, ast.Name):
         return target.id if target.id in seen.names and _is_of_module(target, project) else ""

@@ -58,6 +58,7 @@ class Facts:
     whether something may set a module to inference. makes_doubles: as `DOUBLES`. holding: what
     attributes and functions hold, as far as the file says it.
     computes_in_modes: whether a method `train` or `eval` may compute something.
+    sets_own_modes: whether one does not leave all of a module in the mode that it is given.
     """
 
     members: dict[Place, Member] = field(default_factory=dict)
@@ -104,6 +105,7 @@ class Facts:
     makes_doubles: bool = False
     holding: Holding = field(default_factory=Holding)
     computes_in_modes: bool = False
+    sets_own_modes: bool = False
 
     def is_tensor(self, target: ast.AST) -> bool:
         """Whether a side of a `+=`, or a set attribute, is known to be a tensor."""

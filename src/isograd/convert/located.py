@@ -33,7 +33,7 @@ from isograd.convert.analysis.named_arguments import (
 from isograd.convert.analysis.positions import may_be_positions
 from isograd.convert.analysis.private import only_reads
 from isograd.convert.analysis.starting import elsewhere_of, leaves_training, looks_up
-from isograd.convert.analysis.unrecorded_functions import computes_in_modes
+from isograd.convert.analysis.unrecorded_functions import computes_in_modes, sets_own_modes
 from isograd.convert.doubles import DOUBLES
 from isograd.convert.facts import Facts, Member
 from isograd.convert.places import place
@@ -359,20 +359,16 @@ def _of_tree(
     tree = read_tree(source.tree, _KINDS)
     facts.leaves_training = may_leave and may_leave_training(tree)
     carrying = _carrying(tree, state, facts)
-    facts.holding = Reader(
-        tree,
-        carrying.api_of,
-        lambda node: facts.classes.get(place(node)),
-        lambda name: state.env[name],
-        carrying.is_container,
-    ).read(attributes)
-    facts.computes_in_modes = may_leave and any(
-        node.name in MODES and carrying.owner(node) is not None and computes_in_modes(node)
-        for node in tree.of(ast.FunctionDef, ast.AsyncFunctionDef)
-    )
+    found, known = (lambda node: facts.classes.get(place(node))), state.env.__getitem__
+    reader = Reader(tree, carrying.api_of, found, known, carrying.is_container)
+    facts.holding = reader.read(attributes)
+    functions = tree.of(ast.FunctionDef, ast.AsyncFunctionDef) if may_leave else []
+    modes = [one for one in functions if one.name in MODES and carrying.owner(one) is not None]
+    facts.computes_in_modes = any(map(computes_in_modes, modes))
+    facts.sets_own_modes = any(map(sets_own_modes, modes))
     facts.constructors = constructors_of(carrying, facts.classes) if has_modules else {}
     if takes:
-        facts.elsewhere = elsewhere_of(tree, carrying, lambda name: state.env[name])
+        facts.elsewhere = elsewhere_of(tree, carrying, known)
 
 
 def _takes_of_project(text: str, project: Project) -> bool:

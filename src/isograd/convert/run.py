@@ -11,11 +11,16 @@ from dataclasses import replace
 from pathlib import Path
 
 from isograd.collector import without_collector
-from isograd.convert.analysis.class_bases import mixed_into_modules, overrides_train, with_modes
+from isograd.convert.analysis.class_bases import mixed_into_modules, with_modes
 from isograd.convert.analysis.holdings import Holdings
 from isograd.convert.analysis.layers import layers_of
 from isograd.convert.analysis.records import WORDS, fields_with_lists
-from isograd.convert.analysis.starting import Said, starting_of, with_importers_and_imports
+from isograd.convert.analysis.starting import (
+    Said,
+    starting_of,
+    with_importers,
+    with_importers_and_imports,
+)
 from isograd.convert.analysis.state_dicts import WORD as STATE
 from isograd.convert.analysis.state_dicts import StateFile, may_read_states
 from isograd.convert.analysis.weights_read import ASKED, CONV1D, REASON, reads_conv1d
@@ -213,6 +218,9 @@ def _settle(run: Run, imports: Mapping[Path, list[Path]]) -> None:
         )
         for path, facts in run.facts.items()
     )
+    own = with_importers({p for p, facts in run.facts.items() if facts.sets_own_modes}, imports)
+    names = frozenset(path.relative_to(run.base).as_posix() for path in own)
+    run.starting = replace(run.starting, own_modes=names)
     if run.looks_up:
         run.words = _words(run)
         if any(WITH_MODES.match(f"torch.nn.{word}") for word in run.words):
@@ -362,7 +370,6 @@ def _convert_all(run: Run, folder: Path | None) -> Iterator[FileConversion]:
         any(facts.computes_in_modes for facts in run.facts.values()),
         _infinite(run),
         run.training.evaluates,
-        overrides_train(classes),
     )
     engine = Engine(_entries(run), run.names, settings)
     python = run.files.python

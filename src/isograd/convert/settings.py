@@ -35,7 +35,6 @@ class Settings:
     holdings: which layers and modules its attributes hold.
     computes_in_modes: whether a `train` or `eval` of the project may compute something.
     infinite: its functions of which a result may be infinite.
-    overrides_train: whether a module, or what is mixed into one, has a `train` of its own.
     compiles_evaluation: whether what evaluates the networks of its steps may be compiled, too.
     """
 
@@ -58,7 +57,6 @@ class Settings:
     computes_in_modes: bool = False
     infinite: frozenset[str] = frozenset()
     compiles_evaluation: bool = False
-    overrides_train: bool = False
 
     def is_shaped(self, api: str) -> bool:
         """Whether the runtime's class is written for one of torch's."""

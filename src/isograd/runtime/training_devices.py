@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import mindspore as ms  # noqa: TID253
-from mindspore import ops  # noqa: TID253
 
 
 class device:  # noqa: N801  # torch's name
@@ -40,16 +39,6 @@ def device_index(device: Any) -> Any:
         return device.index
     number = device.partition(":")[2]
     return int(number) if number else None
-
-
-def device_of(tensor: Any) -> str:
-    """`tensor.device` as a text that a static graph knows when it compiles."""
-    return _device_of_tensors()  # type: ignore[no-any-return]  # the same
-
-
-@ops.constexpr  # type: ignore[untyped-decorator]  # MindSpore's has no types
-def _device_of_tensors() -> Any:
-    return ms.Tensor(0).device
 
 
 def device_count() -> int:

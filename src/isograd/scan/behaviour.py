@@ -141,7 +141,10 @@ TORCH_LIBRARIES = frozenset(
 #: Read, not called, these say "tensor" of an unknown object.
 TELLING_ATTRIBUTES = frozenset("requires_grad grad_fn is_cuda is_leaf mT mH is_sparse".split())
 #: Keywords that only torch's methods take.
-TELLING_KEYWORDS = frozenset("dim keepdim dim0 dim1 non_blocking memory_format".split())
+TELLING_KEYWORDS = frozenset(
+    "dim keepdim dim0 dim1 start_dim end_dim as_tuple rounding_mode unbiased non_blocking "
+    "memory_format".split()
+)
 #: Results whose shape depends on values.
 RAGGED_RESULTS = frozenset("nonzero masked_select unique unique_consecutive argwhere".split())
 #: Names of parameters that are sizes, even of a forward method.

@@ -20,13 +20,6 @@ def mixed_into_modules(classes: Iterable[ClassInfo]) -> frozenset[ClassInfo]:
     return frozenset(found)
 
 
-def overrides_train(classes: Iterable[ClassInfo]) -> bool:
-    """Whether a module, or what is mixed into one, has a `train` of its own."""
-    classes = list(classes)
-    mixed = mixed_into_modules(classes)
-    return any("train" in info.methods for info in classes if info.is_module or info in mixed)
-
-
 def has_own_train(info: ClassInfo) -> bool:
     """Whether a class, or one of the project that it is derived from, has a `train`."""
     bases = [base for base in info.bases if isinstance(base, ClassInfo)]

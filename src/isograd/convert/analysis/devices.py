@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from isograd.convert.analysis.given_arguments import Function, given_for
 from isograd.convert.tree import Tree, is_none
 from isograd.convert.use import Use
 
@@ -24,11 +25,13 @@ class Devices:
     """Where devices are looked for.
 
     use_of: what of torch's an expression names, None for nothing; named: the names of torch's.
+    is_taken: whether another file takes a name, or calls a method of this name.
     """
 
     tree: Tree
     use_of: Callable[[ast.expr], Use | None]
     named: Mapping[ast.AST, str]
+    is_taken: Callable[[str], bool] = lambda _: True
 
 
 def is_device(value: ast.expr, of: Devices) -> bool:
@@ -89,11 +92,28 @@ def _is_name_of_one(name: ast.Name, of: Devices) -> bool:
         stores = _stores(name.id, scope, of)
         if parameter is not None:
             annotation = parameter.annotation
+            if annotation is None and isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                return not stores and _is_given_devices(parameter.arg, scope, of)
             return not stores and annotation is not None and _says_device(annotation, of)
         if stores or scope is of.tree.module:
             values = [_bound_to(store, of) for store in stores]
             return bool(values) and all(v is not None and is_device(v, of) for v in values)
         scope = of.tree.scope(scope)
+
+
+def _is_given_devices(name: str, method: Function, of: Devices) -> bool:
+    """Whether all calls of a method, which are the file's, give a parameter what is a device.
+
+    `self.mask(n, x.device)`: of something that is called a tensor's `device`, whatever it is of.
+    """
+    if of.is_taken(method.name) or not isinstance(of.tree.parents.get(method), ast.ClassDef):
+        return False
+    named = [part for part in of.tree.of(ast.Attribute) if part.attr == method.name]
+    given = {call.func: value for call, value in given_for(name, method, of.tree)}
+    return bool(named) and all(
+        part in given and (is_asked(given[part], of) or is_device(given[part], of))
+        for part in named
+    )
 
 
 def _is_brought(name: ast.Name, of: Devices) -> bool:

@@ -49,7 +49,8 @@ class Starting:
     looks_up: whether something is asked for by a name that is computed.  in_inference: classes that
     start in inference in torch, too.  constructors: of the classes of modules.
     leave_training: the files that may set a module to inference, those that import them, and what
-    either imports: what they set may come there.
+    either imports: what they set may come there.  own_modes: the files with a `train` that leaves a
+    part in another mode, and those that may make such a module by what they import.
     """
 
     taken: Mapping[str, str] = field(default_factory=dict)
@@ -59,6 +60,7 @@ class Starting:
     in_inference: frozenset[str] = frozenset()
     constructors: Mapping[ClassInfo, Constructor] = field(default_factory=dict)
     leave_training: frozenset[str] = frozenset()
+    own_modes: frozenset[str] = frozenset()
 
     def is_taken(self, name: str, file: str) -> bool:
         """Whether a file other than the given one takes a name, or calls such a method."""
@@ -195,6 +197,13 @@ def is_registered(info: ClassInfo) -> bool:
                 return True
             waiting += base.bases
     return False
+
+
+def with_importers(found: set[Path], imports: Mapping[Path, list[Path]]) -> set[Path]:
+    """Files, those that import them, and those that import these."""
+    while new := {p for p, of in imports.items() if p not in found and not found.isdisjoint(of)}:
+        found = found | new
+    return found
 
 
 def with_importers_and_imports(

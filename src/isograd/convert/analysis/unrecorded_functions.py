@@ -39,6 +39,26 @@ def computes_in_modes(function: _Function) -> bool:
     return not all(map(_sets_mode, function.body))
 
 
+def sets_own_modes(function: _Function) -> bool:
+    """Whether a `train` or `eval` may leave a part in another mode than it is given."""
+    says = any(
+        (isinstance(node, ast.Attribute) and node.attr == "training" and _is_stored(node))
+        or (isinstance(node, ast.Call) and _is_passed_on(node) and _is_fixed(node))
+        for node in ast.walk(function)
+    )
+    return says or computes_in_modes(function)
+
+
+def _is_stored(node: ast.Attribute) -> bool:
+    return isinstance(node.ctx, ast.Store)
+
+
+def _is_fixed(call: ast.Call) -> bool:
+    """`super().train(False)`, whatever the method is given."""
+    given = (*call.args, *(part.value for part in call.keywords))
+    return any(isinstance(part, ast.Constant) for part in given)
+
+
 def _sets_mode(node: ast.stmt) -> bool:
     if isinstance(node, ast.If):
         return _is_asked(node.test) and all(map(_sets_mode, (*node.body, *node.orelse)))

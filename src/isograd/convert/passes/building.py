@@ -82,7 +82,7 @@ def start_training(node: ast.Call, file: FileEdit) -> None:
     if not has_modes(file) or _sets_mode(node, file) or file.carrying.is_carried(node):
         return
     api = file.api_of_call(node)
-    may_override = file.settings.overrides_train and (api in KEEPING or not api)
+    may_override = file.file in file.settings.starting.own_modes and (api in KEEPING or not api)
     if may_override or takes_modules(node, file):
         start = file.name("composites.start_training")
         file.replace(node, f"{start}({file.source(node)})")

@@ -49,6 +49,17 @@ class DeviceMoves:
             """,
         ),
         Example(
+            "to a device that a method is given",
+            """
+            class Net(nn.Module):
+                def forward(self, x):
+                    return x * self.mask(x.shape[0], x.device)
+
+                def mask(self, n, device):
+                    return torch.arange(n).float().to(device)
+            """,
+        ),
+        Example(
             "a network to a device",
             """
             def f(x: torch.Tensor, y: torch.Tensor):
@@ -125,7 +136,8 @@ class DeviceMoves:
 
 def devices_of(file: FileEdit) -> Devices:
     """Where a file's devices are looked for."""
-    return Devices(file.tree, file.use, file.named)
+    starting = file.settings.starting
+    return Devices(file.tree, file.use, file.named, lambda name: starting.is_taken(name, file.file))
 
 
 def _is_switch(value: ast.expr) -> bool:

@@ -117,7 +117,7 @@ def _start(name: str, node: ast.ClassDef, file: FileEdit) -> str:
     """
     starting = file.settings.starting
     may_keep = starting.constructor(file.class_info(node)).keeps
-    if file.settings.overrides_train or (file.file in starting.leave_training and may_keep):
+    if file.file in starting.own_modes or (file.file in starting.leave_training and may_keep):
         return f"{file.name('composites.start_training')}({name})"
     return f"{name}.set_train()"
 

@@ -10,7 +10,7 @@ script take turns, from one call of a compiled function to the next, and the tim
 is compared, all calls but the first two of each: what else the machine does falls on both.  The
 work of a call is the same each time and what else happens only adds to it (on a virtual machine a
 median is up to twice the least, whichever the script is): a function's time is its fastest tenth
-over all rounds.  Prints a table.
+over all rounds, each setting of its switches (`update=True`) for itself.  Prints a table.
 """
 
 import argparse
@@ -74,18 +74,20 @@ def jit(function=None, **options):
     compiled = plain(function, **options)
     if function.__module__ != "__main__":  # the runtime's: an evaluation, and no step
         return compiled
-    times, made = [], []
-    seen.append((times, made, function.__name__))
+    calls, made = {}, []
+    seen.append((calls, made, function.__name__))
 
     @functools.wraps(function)
     def call(*inputs, **named):
         graphs, begun = len(api.ms_compile_cache), time.perf_counter()
         result = compiled(*inputs, **named)
         wait_for(result)
-        times.append(time.perf_counter() - begun)
+        switches = str([one for one in (*inputs, *named.values()) if isinstance(one, bool)])
+        calls.setdefault(switches, []).append(time.perf_counter() - begun)
+        count = sum(map(len, calls.values()))
         if len(api.ms_compile_cache) > graphs:
-            made.append(len(times))
-        if most and len(times) > most:
+            made.append(count)
+        if most and count > most:
             raise SystemExit
         give_turn()
         take_turn()
@@ -96,8 +98,8 @@ def jit(function=None, **options):
 def told():
     with open(answer, "w") as file:
         called = [one for one in seen if one[0]]
-        compiled = [(name, made, len(times)) for times, made, name in called]
-        times = [times for times, _, _ in called]
+        compiled = [(n, made, sum(map(len, calls.values()))) for calls, made, n in called]
+        times = [times for calls, _, _ in called for _, times in sorted(calls.items())]
         graphs = sum(len(made) for _, made, _ in compiled)
         json.dump({"graphs": graphs, "times": times, "made": compiled}, file)
 
@@ -261,7 +263,7 @@ def in_turns(
 def seconds(rounds: list[list[list[float]]]) -> float:
     """The time of a round's calls, each by its function's fastest tenth over the rounds.
 
-    rounds: for each round, for each function, the time of each call in seconds.
+    rounds: for each round, for each function and setting, the time of each call in seconds.
     """
     total = 0.0
     for functions in zip(*rounds, strict=True):
@@ -300,11 +302,11 @@ def measure(row: Row, rounds: int, most: int) -> None:
                 raise RuntimeError(
                     f"the original prints {len(theirs)} losses, the port {len(ours)}"
                 )
-            row.steps, row.graphs = len(port_said["times"]), port_said["graphs"]
+            row.steps, row.graphs = len(port_said["made"]), port_said["graphs"]
             note_compilations(row, port_said["made"])
             if not row.steps:
                 break
-            calls = max(map(len, native_said["times"]))
+            calls = max(count for _, _, count in native_said["made"])
             times[port].append(port_said["times"])
             times[native].append(native_said["times"])
             row.ratios.append(seconds([port_said["times"]]) / seconds([native_said["times"]]))

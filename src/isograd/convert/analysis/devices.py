@@ -110,10 +110,11 @@ def _is_given_devices(name: str, method: Function, of: Devices) -> bool:
         return False
     named = [part for part in of.tree.of(ast.Attribute) if part.attr == method.name]
     given = {call.func: value for call, value in given_for(name, method, of.tree)}
-    return bool(named) and all(
-        part in given and (is_asked(given[part], of) or is_device(given[part], of))
-        for part in named
-    )
+    return bool(named) and all(part in given and _is_found(given[part], of) for part in named)
+
+
+def _is_found(value: ast.expr, of: Devices) -> bool:
+    return is_asked(value, of) or (isinstance(value, ast.Name) and is_name_of_device(value, of))
 
 
 def _is_brought(name: ast.Name, of: Devices) -> bool:

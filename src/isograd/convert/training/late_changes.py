@@ -288,7 +288,8 @@ def _changed_buffers(node: ast.AST, seen: _Seen, project: Project) -> str:
     }
     for target, value in pairs_of(node.target, _one_of(node.iter)):
         names = {part.id for part in ast.walk(target) if isinstance(part, ast.Name)}
-        owner = path_of(getattr(getattr(value, "func", None), "value", None))
+        method = getattr(value, "func", value)
+        owner = path_of(method.value) if isinstance(method, ast.Attribute) else ""
         if _called(value) in _OF_BUFFERS and owner in seen.objects and names & changed:
             return f"a buffer of {owner}"
     return ""

@@ -111,7 +111,7 @@ def test_functions_of_torchs_modules_change_no_module(tmp_path: Path) -> None:
 
 
 def test_a_state_with_other_buffers_is_refused_by_a_compiled_step(tmp_path: Path) -> None:
-    """The graph has a network's own buffers in it as constants; the same values may be loaded."""
+    """The compiler leaves out a product with ones; the same values may be loaded."""
     late = "    net.load_state_dict({**net.state_dict(), 'mask': torch.ones(2) * factor})\n"
     script = PROGRAM.replace("losses = []", "losses, factor = [], 1.0").replace("    LATE\n", late)
     port, _ = converted(tmp_path, {"late.py": script})

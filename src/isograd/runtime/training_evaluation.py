@@ -12,20 +12,22 @@ from isograd.runtime.training_scaling import STEPPED
 _MOST_SHAPES = 4
 #: What MindSpore's compiler raises where it refuses a network.
 _REFUSALS = (RuntimeError, TypeError, ValueError, AttributeError, NotImplementedError, NameError)
-_EVALUATIONS: dict[Any, Evaluation] = {}
+#: By the identity of networks, which live on in them.
+_EVALUATIONS: dict[int, Evaluation] = {}
 
 
 def evaluated(network: Any) -> Any:
     """What calls a network in evaluation: compiled where a compiled step trains it, else itself.
 
-    The modes of its cells are compiled in: each set of modes has a graph of its own.
+    Also itself where any of its cells is in training: it may draw, and keep statistics.
     """
     if id(network) not in STEPPED:
         return network
-    modes = tuple(cell.training for _, cell in network.cells_and_names())
-    if any(modes):
-        return network  # it may draw, and keep statistics
-    return _EVALUATIONS.setdefault((id(network), len(modes)), Evaluation(network))
+    if any(cell.training for _, cell in network.cells_and_names()):
+        return network
+    if id(network) not in _EVALUATIONS:
+        _EVALUATIONS[id(network)] = Evaluation(network)
+    return _EVALUATIONS[id(network)]
 
 
 class Evaluation:

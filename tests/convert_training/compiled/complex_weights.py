@@ -11,11 +11,11 @@ class Spectral(nn.Module):
         self.weight = nn.Parameter(torch.complex(torch.sin(row), torch.cos(row)))
         self.bias = nn.Parameter(torch.zeros(3, 1))
 
-    def steps(self, count, device):
+    def ramp(self, count, device):
         return torch.linspace(0, 1, count).to(device)
 
     def forward(self, x):
-        x = x + self.steps(x.shape[1], x.device)
+        x = x + self.ramp(x.shape[1], x.device)
         waves = torch.fft.rfft(x) * self.weight
         return torch.fft.irfft(waves, n=6) + self.bias
 

@@ -33,8 +33,8 @@ class Project:
     """All functions of a project by their names, and the classes around them.
 
     parents: the node around each.  parameters: attributes that hold a Parameter somewhere.
-    libraries: names of imported modules, and of what is torch's.  defined: the functions and
-    classes at the top of each file.
+    libraries: of each file the names of imported modules, and of what is torch's.  defined: of
+    each file the functions and classes at its top.
     """
 
     functions: dict[str, list[_Function]] = field(default_factory=dict)
@@ -42,7 +42,7 @@ class Project:
     parameters: set[str] = field(default_factory=set)
     calls: dict[str, list[ast.Call]] = field(default_factory=dict)
     files: dict[ast.AST, str] = field(default_factory=dict)
-    libraries: set[str] = field(default_factory=set)
+    libraries: dict[ast.AST, set[str]] = field(default_factory=dict)
     defined: dict[ast.AST, dict[str, ast.AST]] = field(default_factory=dict)
 
     @classmethod
@@ -53,7 +53,9 @@ class Project:
             project.files[tree] = name
             kinds = (*_FUNCTIONS, ast.ClassDef)
             project.defined[tree] = {n.name: n for n in tree.body if isinstance(n, kinds)}
+            libraries = project.libraries[tree] = set()
             for node in ast.walk(tree):
+                libraries |= _libraries_of(node)
                 for child in ast.iter_child_nodes(node):
                     project.parents[child] = node
                 project._note(node)
@@ -68,11 +70,6 @@ class Project:
                 self.parameters.add(str(getattr(node.args[0], "value", "")))
         elif isinstance(node, ast.Assign) and _makes_parameter(node.value):
             self.parameters |= {getattr(target, "attr", "") for target in node.targets}
-        elif isinstance(node, ast.Import) or (
-            isinstance(node, ast.ImportFrom) and is_torch(node.module or "")
-        ):
-            for one in node.names:
-                self.libraries.add(one.asname or one.name.partition(".")[0])
 
     def above(self, node: ast.AST) -> Iterator[ast.AST]:
         """The nodes around a node, from the inside out."""
@@ -84,6 +81,11 @@ class Project:
         """The name of a node's file."""
         *_, module = self.above(node)
         return self.files[module]
+
+    def is_of_library(self, node: ast.AST) -> bool:
+        """Whether a path begins with the name of a module that its file imports."""
+        *_, module = (node, *self.above(node))
+        return path_of(node).partition(".")[0] in self.libraries.get(module, ())
 
     def means(self, node: ast.AST, function: _Function) -> bool:
         """Whether what has a function's name may be it, and not another one of its own file."""
@@ -195,8 +197,7 @@ def changes_anywhere(
     return any(
         _stale(target, seen, project)
         for node, target in changed
-        if count[getattr(target, "id", "")] != 1
-        or not isinstance(project.parents[node], ast.Module)
+        if count[getattr(target, "id", "")] != 1 or not project.is_at_top(node)
     )
 
 
@@ -223,6 +224,15 @@ def _called(call: ast.AST) -> str:
     """The last name of what is called."""
     function = getattr(call, "func", None)
     return getattr(function, "attr", "") or getattr(function, "id", "")
+
+
+def _libraries_of(node: ast.AST) -> set[str]:
+    """The names that an import gives to modules, or to what is torch's."""
+    if isinstance(node, ast.Import) or (
+        isinstance(node, ast.ImportFrom) and is_torch(node.module or "")
+    ):
+        return {one.asname or one.name.partition(".")[0] for one in node.names}
+    return set()
 
 
 def _makes_parameter(value: ast.expr) -> bool:
@@ -314,7 +324,7 @@ def _stale(target: ast.expr, seen: _Seen, project: Project) -> str:
         return ""
     path, owner = path_of(target), path_of(target.value)
     is_set = isinstance(target.ctx, ast.Store)
-    if not is_set and (target.attr in _OF_LAYERS or path.partition(".")[0] in project.libraries):
+    if not is_set and (target.attr in _OF_LAYERS or project.is_of_library(target)):
         return ""  # `nn.utils.clip_grad_norm_(…)` is a function of a module
     is_part = any(f"{owner}.".startswith(f"{one}.") for one in seen.objects)
     if path in seen.paths or (is_part and target.attr in seen.settings):

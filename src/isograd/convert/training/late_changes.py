@@ -193,6 +193,8 @@ def changes_anywhere(
         if getattr(project.function(node), "name", "") != "__init__"
         for target in _changed(node)
     ]
+    if any(_changed_buffers(node, seen, project) for _, tree in trees for node in ast.walk(tree)):
+        return True
     count = Counter(target.id for _, target in changed if isinstance(target, ast.Name))
     return any(
         _stale(target, seen, project)

@@ -197,7 +197,7 @@ def load_own(
             error_msgs.append(f"size mismatch for {key}: {shapes}.")
         else:
             new = fitting(value, target).astype(target.dtype)
-            if getattr(cell, "is_compiled_in", False) and not isinstance(target, ms.Parameter):
+            if getattr(cell, "compiled_as", 0) == id(cell) and not isinstance(target, ms.Parameter):
                 _require_same(key, target, new)
             _copy_into(target, new)
     extra = f"{prefix}_extra_state"

@@ -38,7 +38,7 @@ def kept_for_each(make: Any) -> Any:
             STEPPED.update(map(id, cells))
             for cell in cells:
                 for _, part in cell.cells_and_names():
-                    part.is_compiled_in = True
+                    part.compiled_as = id(part)  # a copy of it is another one
             name_apart(one for cell in cells for one in cell.get_parameters())
             made = make(*parts)
             several = isinstance(made, tuple)

@@ -7,12 +7,8 @@ import ast
 from isograd.convert.analysis.layers import is_path
 from isograd.convert.file import FileEdit
 from isograd.convert.passes.example import Example
+from isograd.convert.training.names import UNRECORDED
 
-_SWITCHES = frozenset(
-    f"torch.{place}{name}"
-    for place in ("", "autograd.", "autograd.grad_mode.")
-    for name in ("no_grad", "inference_mode")
-)
 _EVAL = "torch.nn.Module.eval"
 _TRAINED = """
             net = nn.Linear(2, 1)
@@ -117,7 +113,7 @@ def _is_unrecorded(node: ast.Call, file: FileEdit) -> bool:
     ]
     switches += getattr(function, "decorator_list", [])
     return any(
-        file.named.get(one.func if isinstance(one, ast.Call) else one, "") in _SWITCHES
+        file.named.get(one.func if isinstance(one, ast.Call) else one, "") in UNRECORDED
         for one in switches
     )
 

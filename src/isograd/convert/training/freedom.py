@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from isograd.convert.file import FileEdit
 from isograd.convert.training.changes import changed_by
+from isograd.convert.training.names import UNRECORDED
 from isograd.convert.training.paths import bound_by, names_read, read_by, root_of
 from isograd.convert.tree import imported_from
 
@@ -30,11 +31,6 @@ TENSORS = frozenset(
     "to cuda cpu float double half long int bool type size dim numel item tolist numpy detach view "
     "reshape unsqueeze squeeze flatten permute transpose t contiguous clone narrow chunk argmax "
     "max sum mean eq ne all any repeat expand".split()
-)
-_UNRECORDED = frozenset(
-    f"torch.{place}{name}"
-    for place in ("", "autograd.", "autograd.grad_mode.")
-    for name in ("no_grad", "inference_mode")
 )
 _CREATING = frozenset(f"torch.{name}" for name in "empty zeros ones full tensor".split())
 _NOT_FREE = ("torch.nn.Module", "torch.optim", "torch.autograd", "torch.func", "torch.jit")
@@ -126,7 +122,7 @@ class Freedom:
     def _is_unrecorded(self, item: ast.withitem) -> bool:
         call = item.context_expr
         use = self.file.use(call.func) if isinstance(call, ast.Call) else None
-        return use is not None and use.api in _UNRECORDED
+        return use is not None and use.api in UNRECORDED
 
     def _is_free_call(self, call: ast.Call) -> bool:
         use = self.file.use(call.func)

@@ -49,3 +49,9 @@ COMPILED = {
 OPTIMIZERS = frozenset(
     f"torch.optim.{name}" for name in "SGD Adam AdamW RMSprop Adagrad Adadelta Adamax".split()
 )
+#: Blocks and decorators in which torch records nothing.
+UNRECORDED = frozenset(
+    f"torch.{place}{name}"
+    for place in ("", "autograd.", "autograd.grad_mode.")
+    for name in ("no_grad", "inference_mode")
+)

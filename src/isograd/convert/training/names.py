@@ -6,6 +6,8 @@ from __future__ import annotations
 SPELLED = {
     "_isograd_jit": "ms.jit",
     "_isograd_value_and_grad": "ms.value_and_grad",
+    "_isograd_vjp": "ms.vjp",
+    "_isograd_added": "composites.added_gradients",
     "_isograd_kept": "composites.kept_for_each",
     "_isograd_mutable": "ms.mutable",
     "_isograd_varying": "composites.varying",

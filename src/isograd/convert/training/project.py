@@ -171,7 +171,9 @@ def decide(
     if found.findings:
         return Decision(findings=tuple(found.findings[:1]))
     averages = any(api.startswith(_PARALLEL) for api in apis)
-    files = {n: rewritten(by_name[n], plans, averages) for n, plans in found.plans.items()}
+    again = any(plan.again.statements for plans in found.plans.values() for plan in plans)
+    drawing = drawing_apis(entries) if again else {}
+    files = {n: rewritten(by_name[n], p, averages, drawing) for n, p in found.plans.items()}
     try:
         files = with_records(files, modules, imports, lambda name: _text(known(name)))
         return Decision(files, evaluates=_may_evaluate(found, trees, settings))

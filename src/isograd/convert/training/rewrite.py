@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from isograd.convert.file import FileEdit
 from isograd.convert.text import narrow, wide
+from isograd.convert.training.joints import joints_of
 from isograd.convert.training.model import StepPlan
 from isograd.convert.training.write import Writer
+from isograd.convert.training.write_joint import JointWriter
 
 
 @dataclass(frozen=True)
@@ -18,10 +21,12 @@ class Rewritten:
     origins: tuple[int, ...]
 
 
-def rewritten(file: FileEdit, plans: list[StepPlan], averages: bool) -> Rewritten:
+def rewritten(
+    file: FileEdit, plans: list[StepPlan], averages: bool, drawing: Collection[str]
+) -> Rewritten:
     """The file's text with a compiled step in place of each loop's parts.
 
-    averages: whether several processes may train together.
+    averages: whether several processes may train together.  drawing: APIs that draw.
     """
     original = file.text.original
     edits: list[tuple[int, int, str]] = []
@@ -35,9 +40,17 @@ def rewritten(file: FileEdit, plans: list[StepPlan], averages: bool) -> Rewritte
         for loop in loops
     }
     by_loop = {loop: set(used) for loop in outermost.values()}
+    joints = {id(one.first): one for one in joints_of(plans, file, drawing)}
+    done: set[int] = set()
     for plan in plans:
         own = by_loop[outermost[plan.loop]]
-        edits += Writer(file, plan, taken, own, averages).edits()
+        if id(plan) in joints:
+            both = JointWriter(file, joints[id(plan)], taken, own, averages)
+            if both.agrees:
+                edits += both.edits()
+                done |= {id(plan), id(both.joint.second)}
+        if id(plan) not in done:
+            edits += Writer(file, plan, taken, own, averages).edits()
     edits = list(dict.fromkeys(edits))  # two loops may call one method
     return edited(original, edits)
 

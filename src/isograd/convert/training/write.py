@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import ast
 import textwrap
+from collections.abc import Iterable
 
 from isograd.convert.file import FileEdit
 from isograd.convert.training.clipping import changing_bound
 from isograd.convert.training.model import Form, Phase, Share, StepPlan
-from isograd.convert.training.paths import block_of, is_number, path_of, read_by, unshared_changes
+from isograd.convert.training.moved_text import MovedText
+from isograd.convert.training.paths import block_of, is_number, path_of, read_by
+from isograd.convert.training.placing import place_above
 
-_STEP = "    "
+#: The indentation of what stands in a function.
+STEP = "    "
 
 
 class Writer:
@@ -30,11 +34,11 @@ class Writer:
         self.optimizer = self._own(plan.optimizer) if plan.optimizer else "optimizer"
         self.beside = [self._own(path) for path in plan.beside]
         self.scaler = self._own(plan.scaler, self._scaler_of()) if plan.scaler else ""
-        self.plain = unshared_changes(plan.computed)
+        self.moved = MovedText(file.text, plan)
         self.stepped = [self._own(path) for path in plan.again.stepped]
-        self.make = _unused("make_training_step", taken)
-        self.step = _unused("training_step", own)
-        self.last = _unused("update_step", own) if plan.form is Form.HELD else ""
+        self.make = unused("make_training_step", taken)
+        self.step = unused("training_step", own)
+        self.last = unused("update_step", own) if plan.form is Form.HELD else ""
 
     def _own(self, path: str, given: str = "") -> str:
         """The name of an object inside the function that makes the step; given: its expression."""
@@ -43,7 +47,7 @@ class Writer:
         if given not in names:
             wanted = path.rpartition(".")[2]
             taken = {*names.values(), *self.plan.names.inputs.values(), *self.outputs}
-            names[given] = _unused(wanted, taken)
+            names[given] = unused(wanted, taken)
         return names[given]
 
     def _scaler_of(self) -> str:
@@ -62,35 +66,49 @@ class Writer:
     def edits(self) -> list[tuple[int, int, str]]:
         """Replacements by their places in the text."""
         plan, text = self.plan, self.text
-        made = ", ".join(plan.names.objects)
+        made = ", ".join(self.objects())
         steps = f"{self.step}, {self.last}" if self.last else self.step
         found = [self._function()]
         for first in self._makers():
             at, indent = text.line_start(first.lineno), " " * first.col_offset
             made_step = f"{steps} = {self.make}({made})"
             if plan.phase is not None:  # elsewhere there may be no optimizer
-                made_step = f"if {self._test(plan.phase)}:\n{indent}{_STEP}{made_step}"
+                made_step = f"if {self._test(plan.phase)}:\n{indent}{STEP}{made_step}"
             found.append((at, at, f"{indent}{made_step}\n"))
-        inputs = self._listed({path: self._given(path) for path in plan.names.inputs})
-        results = [*plan.outputs]
-        behind = [one.report for one in plan.names.reported]
-        if plan.clip is not None and plan.keeps_norm:
-            results.append(plan.clip.result)
-            behind += [plan.clip.behind] if plan.clip.behind else []
-        call = f"{self.step}({inputs})"
-        call = f"{', '.join(results)} = {call}" if results else call
-        for statement in self._removed():
-            if statement is plan.call:
-                lines = f"\n{' ' * statement.col_offset}".join([call, *behind])
-                found.append((*text.span(statement), self._called(lines)))
-            else:
-                found.append(self._without(statement))
+        found += self.replaced(self.lines())
         if plan.form is Form.HELD:
             found.append((*text.span(plan.update), self._last_call()))
         found += [edit for one in plan.names.reported for edit in one.edits]
         for start, end in map(text.span, plan.names.own_calls):
             found.append((start, end, text.original[start:end] + ".forward"))
         return found
+
+    def objects(self) -> dict[str, str]:
+        """The objects that the step is made of, by their paths, with their names in it."""
+        return self.plan.names.objects
+
+    def replaced(self, lines: list[str]) -> list[tuple[int, int, str]]:
+        """The edits of the statements that become part of the step; lines: what stands instead."""
+        found = []
+        for statement in self._removed():
+            if statement is self.plan.call and lines:
+                joined = f"\n{' ' * statement.col_offset}".join(lines)
+                found.append((*self.text.span(statement), self._called(joined)))
+            else:
+                found.append(self._without(statement))
+        return found
+
+    def lines(self) -> list[str]:
+        """The call of the step, with what stands around it."""
+        plan = self.plan
+        inputs = self._listed({path: self.given(path) for path in plan.names.inputs})
+        results = [*plan.outputs]
+        behind = [one.report for one in plan.names.reported]
+        if plan.clip is not None and plan.keeps_norm:
+            results.append(plan.clip.result)
+            behind += [plan.clip.behind] if plan.clip.behind else []
+        call = f"{self.step}({inputs})"
+        return [f"{', '.join(results)} = {call}" if results else call, *behind]
 
     def _called(self, call: str) -> str:
         """The call of the step; without its phase the forward part alone, as it was."""
@@ -99,10 +117,10 @@ class Writer:
             return call
         indent = " " * self.plan.call.col_offset
         test = self._test(phase)
-        spans = [(part, self.text.span(part)) for part in self.plan.forward]
-        forward = [self._dedented(part, self.text.original[slice(*span)]) for part, span in spans]
-        inner = textwrap.indent("\n".join(forward), indent + _STEP)
-        return f"if {test}:\n{indent}{_STEP}{call}\n{indent}else:\n{inner}"
+        original, span = self.text.original, self.text.span
+        forward = [self.moved.dedented(s, original[slice(*span(s))]) for s in self.plan.forward]
+        inner = textwrap.indent("\n".join(forward), indent + STEP)
+        return f"if {test}:\n{indent}{STEP}{call}\n{indent}else:\n{inner}"
 
     def _test(self, phase: Phase) -> str:
         return self.text.original[slice(*self.text.span(phase.statement.test))]
@@ -118,13 +136,16 @@ class Writer:
         # A step behind the loop is taken without a round, too.
         return [plan.loop, plan.call] if is_behind else [plan.call]
 
-    def _given(self, path: str) -> str:
-        """An input at the call, so that the compiler does not take a number for a constant."""
-        plan = self.plan
+    def given(self, path: str, name: str = "") -> str:
+        """An input at the call, so that the compiler does not take a number for a constant.
+
+        name: that of its value, if it is another one.
+        """
+        plan, value = self.plan, name or path
         if path in plan.names.numbers | changing_bound(plan.clip, plan.loop):
-            return f"_isograd_mutable({path})"
+            return f"_isograd_mutable({value})"
         is_varying = path in plan.carried | plan.names.varying
-        return f"_isograd_varying({path})" if is_varying else path
+        return f"_isograd_varying({value})" if is_varying else value
 
     def _listed(self, inputs: dict[str, str]) -> str:
         """Inputs with what each is written as, a dictionary that is spread behind all others."""
@@ -134,7 +155,7 @@ class Writer:
 
     def _last_call(self) -> str:
         clip = self.plan.clip
-        bound = "" if clip is None or is_number(clip.bound) else self._given(clip.bound)
+        bound = "" if clip is None or is_number(clip.bound) else self.given(clip.bound)
         result = f"{clip.result} = " if clip is not None and clip.result else ""
         behind = f"; {clip.behind}" if clip is not None and clip.behind else ""
         return f"{result}{self.last}({bound}){behind}"
@@ -158,17 +179,7 @@ class Writer:
         return first, text.line_start(statement.end_lineno + 1), ""
 
     def _function(self) -> tuple[int, int, str]:
-        top: ast.AST = self.plan.loop
-        while self.file.tree.parents[top] is not self.file.tree.module:
-            top = self.file.tree.parents[top]
-        is_script = self._home() is None
-        assert isinstance(top, ast.stmt)
-        if is_script and not isinstance(top, ast.ClassDef):
-            first = top.lineno
-        else:
-            decorated = [part.lineno for part in getattr(top, "decorator_list", [])]
-            first = min([top.lineno, *decorated])
-        at = self._above_comments(first)
+        at = place_above(self.plan.loop, self.file, is_script=self._home() is None)
         return at, at, self._source() + "\n\n"
 
     def _home(self) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
@@ -176,31 +187,39 @@ class Writer:
         loop = self.plan.loop
         return loop if isinstance(loop, ast.FunctionDef) else self.file.tree.function(loop)
 
-    def _above_comments(self, line: int) -> int:
-        """Before the comments that stand directly above a line."""
-        lines = self.text.original.split("\n")
-        while line > 1 and lines[line - 2].startswith("#"):
-            line -= 1
-        return self.text.line_start(line)
-
     def _source(self) -> str:
         plan = self.plan
         where = self._home()
         of = f"of `{where.name}`" if where is not None else "of this script"
         if where is not plan.loop:
             of = f"of the training loop {of}"
-        taken = {*self.outputs, *plan.names.inputs.values(), *plan.names.objects.values()}
-        taken |= read_by(*plan.computed, plan.loss)
-        names = ("forward_fn", "gradient_fn", "gradients", "norm", "is_finite")
-        self.forward, self.derived, self.gradients, self.norm, self.finite = (
-            _unused(name, taken) for name in names
-        )
-        objects = ", ".join(plan.names.objects.values())
         parts = [
             "@_isograd_kept",
-            f"def {self.make}({objects}):",
+            f"def {self.make}({', '.join(self.objects().values())}):",
             f'    """The compiled step {of}."""',
+            *self.body(),
+            "",
+            f"    return {self.step}, {self.last}" if self.last else f"    return {self.step}",
         ]
+        return "\n".join(parts) + "\n"
+
+    def used(self) -> set[str]:
+        """The names that the function which makes the step uses already."""
+        names = self.plan.names
+        taken = {*self.outputs, *names.inputs.values(), *names.objects.values()}
+        return taken | read_by(*self.plan.computed, self.plan.loss)
+
+    def name_parts(self, taken: set[str]) -> None:
+        """Name the functions and values of the step; taken: all names, which grow by these."""
+        names = ("forward_fn", "gradient_fn", "gradients", "norm", "is_finite")
+        self.forward, self.derived, self.gradients, self.norm, self.finite = (
+            unused(name, taken) for name in names
+        )
+
+    def body(self) -> list[str]:
+        """What stands in the function that makes the step, but for its return."""
+        plan, parts = self.plan, list[str]()
+        self.name_parts(self.used())
         if plan.branches is not None:
             parts.append(f"    {self.scaler} = _isograd_scaler({self.scaler})")
         if plan.descent is not None:
@@ -208,17 +227,20 @@ class Writer:
             parts.append(f"    {self.optimizer} = _isograd_descent({learning})")
         parts += [f"    {name} = {code}" for code, name in plan.names.lists.items()]
         parts += [f"    {name} = {code}" for name, code in self._counts().items()]
+        parts += [*self.checked(), *self._states()]
+        inputs = [*plan.names.inputs.values()]
+        parts += ["", *self.forward_part(plan.computed, inputs), "", *self.gradient(), ""]
+        parts += self._step()
+        return [*parts, "", *self._last()] if self.last else parts
+
+    def checked(self) -> list[str]:
+        """What is asked of the optimizer before the step is made."""
+        plan = self.plan
         networks = [plan.names.objects[path] for path in plan.same]
-        parts += [f"    _isograd_same({self.optimizer}, {one}.parameters())" for one in networks]
+        parts = [f"    _isograd_same({self.optimizer}, {one}.parameters())" for one in networks]
         if plan.form is Form.HELD or plan.share is not Share.WHOLE:
             parts.append(f"    {self.optimizer}.hold()")
-        parts += self._states()
-        parts += ["", *self._forward(), "", *self._gradient(), "", *self._step()]
-        if plan.form is Form.HELD:
-            parts += ["", *self._last(), "", f"    return {self.step}, {self.last}"]
-        else:
-            parts += ["", f"    return {self.step}"]
-        return "\n".join(parts) + "\n"
+        return parts
 
     def _states(self) -> list[str]:
         """What counts the calls of a network, which are one more where it is computed again."""
@@ -226,115 +248,91 @@ class Writer:
         if not plan.again.statements:
             return []
         taken = {*self.outputs, *plan.names.inputs.values(), *plan.names.objects.values()}
-        self.states, self.kept = _unused("states", taken), _unused("kept", taken)
+        self.states, self.kept = unused("states", taken), unused("kept", taken)
         called = "".join(f"{plan.names.objects[path]}, " for path in plan.again.called)
-        stepped = "".join(f"{one}, " for one in self.stepped)
-        return [
-            f"    _isograd_apart(({stepped.rstrip()}), ({called.rstrip()}))",
-            f"    {self.states} = _isograd_states(({called.rstrip()}))",
-        ]
+        return [self.apart(), f"    {self.states} = _isograd_states(({called.rstrip()}))"]
 
-    def _returned(self) -> list[str]:
+    def apart(self) -> str:
+        """The check that nothing has changed what a loss goes back through."""
+        called = "".join(f"{self.plan.names.objects[path]}, " for path in self.plan.again.called)
+        stepped = "".join(f"{one}, " for one in self.stepped)
+        return f"    _isograd_apart(({stepped.rstrip()}), ({called.rstrip()}))"
+
+    def returned(self) -> list[str]:
+        """The results of the forward part beside the loss."""
         return [name for name in self.outputs if name != self.loss or self.scaler]
 
-    def _forward(self) -> list[str]:
-        plan = self.plan
-        body = [self._moved(statement) for statement in plan.computed]
-        loss = self._replaced(plan.loss)
+    def forward_part(self, statements: Iterable[ast.stmt], inputs: Iterable[str]) -> list[str]:
+        """The function that computes the loss by these statements."""
+        loss = self.moved.replaced(self.plan.loss)
         scaled = f"{self.scaler}.scaled({loss})" if self.scaler else loss
-        returned = ", ".join([scaled, *self._returned()])
-        lines = [f"def {self.forward}({', '.join(plan.names.inputs.values())}):"]
-        for text in body:
-            lines += [_STEP + line if line.strip() else "" for line in text.split("\n")]
-        lines.append(f"{_STEP}return {returned}")
-        return [_STEP + line if line else "" for line in lines]
+        return self.function(self.forward, statements, inputs, [scaled, *self.returned()])
 
-    def _moved(self, statement: ast.stmt) -> str:
-        return self._dedented(statement, self._replaced(statement))
+    def function(
+        self,
+        name: str,
+        statements: Iterable[ast.stmt],
+        inputs: Iterable[str],
+        returned: Iterable[str],
+    ) -> list[str]:
+        """A function of statements of the loop."""
+        lines = [f"def {name}({', '.join(inputs)}):"]
+        for text in map(self.moved.moved, statements):
+            lines += [STEP + line if line.strip() else "" for line in text.split("\n")]
+        lines.append(f"{STEP}return {', '.join(returned)}")
+        return [STEP + line if line else "" for line in lines]
 
-    def _dedented(self, statement: ast.stmt, own: str) -> str:
-        """A statement's text without the indentation of its place."""
-        start = self.text.line_start(statement.lineno)
-        before = self.text.original[start : self.text.span(statement)[0]]
-        return textwrap.dedent(before + own) if not before.strip() else own
-
-    def _replaced(self, node: ast.AST) -> str:
-        """The text of a node as it was, with the names for what it reads from outside."""
-        start, end = self.text.span(node)
-        inside = []
-        for part, name in self.plan.names.places:
-            first, last = self.text.span(part)
-            if start <= first and last <= end:
-                inside.append((first, last, name))
-        for one in self.plan.names.reported:
-            for at, new in ((one.target, f", {one.name}"), (one.call.func, "_computed")):
-                end_of = self.text.span(at)[1]
-                inside += [(end_of, end_of, new)] if start <= end_of <= end else []
-        for inner in ast.walk(node):
-            if isinstance(inner, ast.AugAssign) and inner in self.plain:
-                inside += self._written_out(inner)
-        text = self.text.original[start:end]
-        for first, last, name in sorted(set(inside), reverse=True):
-            text = text[: first - start] + name + text[last - start :]
-        return text
-
-    def _written_out(self, statement: ast.AugAssign) -> list[tuple[int, int, str]]:
-        """`x += y` as `x = x + (y)`.
-
-        MindSpore 2.10 cannot compile a step that differentiates and returns what `+=` has changed.
-        """
-        _, start = self.text.span(statement.target)
-        value, end = self.text.span(statement.value)
-        between = self.text.original[start:value]
-        operator, _, opened = between.partition("=")
-        is_plain = isinstance(statement.value, (ast.Call, ast.Name, ast.Constant)) or "(" in opened
-        name = ast.unparse(statement.target)
-        left, right = ("", "") if is_plain else ("(", ")")
-        new = f" = {name} {operator.strip()} {opened.strip()}{left}"
-        return [(start, value, new), *([] if is_plain else [(end, end, right)])]
-
-    def _gradient(self) -> list[str]:
-        aux = ", has_aux=True" if self._returned() else ""
+    def gradient(self, places: str = "None") -> list[str]:
+        """The function of the loss and its gradients; places: inputs that have one, too."""
+        aux = ", has_aux=True" if self.returned() else ""
         learning = f"{self.optimizer}.parameters"
         if self.beside:
             parts = (f"*{one}.parameters" for one in (self.optimizer, *self.beside))
             learning = f"({', '.join(parts)})"
-        call = f"_isograd_value_and_grad({self.forward}, None, {learning}{aux})"
+        call = f"_isograd_value_and_grad({self.forward}, {places}, {learning}{aux})"
         return [f"    {self.derived} = {call}"]
 
     def _step(self) -> list[str]:
-        plan, returned = self.plan, self._returned()
+        plan = self.plan
         inputs = ", ".join(plan.names.inputs.values())
-        first = self.loss if self.loss in self.outputs and not self.scaler else "_"
-        if not self.outputs and not self.scaler:
-            first = self._name_of_loss()  # a graph returns something: what who watches it reads
-        value = f"({', '.join([first, *returned])})" if returned else first
+        # A graph returns something: what who watches it reads.
+        value = self.value({}, must_be_named=not self.outputs and not self.scaler)
         lines = ["@_isograd_jit", f"def {self.step}({self._listed(plan.names.inputs)}):"]
         if plan.again.statements:
             lines.append(f"    {self.kept} = _isograd_copied({self.states})")
-        own = self.gradients
-        lines.append(f"    {value}, {own} = {self.derived}({inputs})")
+        lines.append(f"    {value}, {self.gradients} = {self.derived}({inputs})")
         if plan.again.statements:
             lines.append(f"    _isograd_restored({self.states}, {self.kept})")
-        if self.averages:
-            lines.append(f"    {own} = _isograd_averaged({own})")
-        if plan.share is Share.FIRST:
-            lines.append(f"    {self.optimizer}.replace_held({own})")
-        elif plan.form is Form.HELD or plan.share is Share.NEXT:
-            lines.append(f"    {self.optimizer}.accumulate({own})")
-        else:
-            if plan.share is Share.LAST:
-                lines.append(f"    {own} = {self.optimizer}.with_held({own})")
-            lines += self._taken(own)
-        last = f"{own}[0]" if first == "_" else first
+        lines += self.update()
+        last = f"{self.gradients}[0]" if value == "_" else value
         given = [*self.outputs, self.norm] if plan.keeps_norm else self.outputs
         lines.append(f"    return {', '.join(given) or last}")
-        return [_STEP + line for line in lines]
+        return [STEP + line for line in lines]
+
+    def value(self, names: dict[str, str], *, must_be_named: bool = False) -> str:
+        """What takes the results of the forward part; names: those that are other ones there."""
+        first = self.loss if self.loss in self.outputs and not self.scaler else "_"
+        if must_be_named:
+            first = self._name_of_loss()
+        given = [names.get(name, name) for name in (first, *self.returned())]
+        return f"({', '.join(given)})" if len(given) > 1 else given[0]
+
+    def update(self) -> list[str]:
+        """What becomes of the gradients."""
+        plan, own = self.plan, self.gradients
+        lines = [f"    {own} = _isograd_averaged({own})"] if self.averages else []
+        if plan.share is Share.FIRST:
+            return [*lines, f"    {self.optimizer}.replace_held({own})"]
+        if plan.form is Form.HELD or plan.share is Share.NEXT:
+            return [*lines, f"    {self.optimizer}.accumulate({own})"]
+        if plan.share is Share.LAST:
+            lines.append(f"    {own} = {self.optimizer}.with_held({own})")
+        return lines + self._taken(own)
 
     def _name_of_loss(self) -> str:
         names = self.plan.names
         taken = {*names.inputs.values(), *names.objects.values(), self.optimizer, self.scaler}
-        return _unused(self.loss if self.loss.isidentifier() else "loss", taken)
+        return unused(self.loss if self.loss.isidentifier() else "loss", taken)
 
     def _taken(self, gradients: str, bound: str = "") -> list[str]:
         """What becomes of gradients: unscaled, clipped, a step where they are finite."""
@@ -385,10 +383,10 @@ class Writer:
         lines += self._taken(f"{self.optimizer}.held", "bound" if is_given else "")
         result = self.norm if clip is not None and clip.result else f"{self.optimizer}.steps"
         lines.append(f"    return {result}")
-        return [_STEP + line for line in lines]
+        return [STEP + line for line in lines]
 
 
-def _unused(name: str, taken: set[str]) -> str:
+def unused(name: str, taken: set[str]) -> str:
     """A name that is free, which is taken from now on."""
     found, number = name, 2
     while found in taken:

@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("mindspore")
 
-from tests.convert_training.running import LAYERS, assert_follows
+from tests.convert_training.running import LAYERS, assert_follows, numbers
 from tests.convert_training.test_compiled_steps import converted
 
 #: A generator with running statistics, a critic, and optimizers for both.
@@ -141,6 +141,16 @@ def test_joint_steps_follow_the_original(loop: str, old: str, new: str, tmp_path
     done = assert_follows(NETWORKS + loop.replace(old, new), tmp_path)
     assert "pull_back" in done.text
     assert done.text.count("@ms.jit") == 1
+
+
+def test_what_is_drawn_is_drawn_once(tmp_path: Path) -> None:
+    own = LOOP.partition("    print(lossD")[0].replace("netG(z)", "dropout(netG(z), 0.5)")
+    own = own.replace("lossG = (", "lossG = fake.sum() + 0 * (")
+    own += "    print(fake.sum().item() - lossG.item())\n"
+    text, found = converted(NETWORKS + "from torch.nn.functional import dropout\n" + own, tmp_path)
+    assert found == []
+    assert "pull_back" in text
+    assert numbers(tmp_path / "port", is_port=True) == pytest.approx([0, 0, 0], abs=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,9 @@ def test_why_turns_stay_eager(old: str, new: str, reason: str, tmp_path: Path) -
             "draws",
             id="noise in what is computed again",
         ),
-        pytest.param("netG(noise)", "netG(torch.randn(8, 3))", "draws", id="noise as an argument"),
+        pytest.param(
+            "generator(z)", "generator(torch.randn(8, 3))", "draws", id="noise as an argument"
+        ),
         pytest.param(
             "            nn.LeakyReLU(0.2),\n",
             "            nn.Dropout(0.5),\n",

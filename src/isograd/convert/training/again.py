@@ -6,8 +6,8 @@ optimizer_D.step()
 criterion(discriminator(fake), ones).backward()
 optimizer_G.step()
 
-MindSpore differentiates functions: the second step computes `fake` once more.  It is the same where
-nothing of it has changed meanwhile, and nothing of it is drawn.
+MindSpore differentiates functions: the second step computes `fake` once more, unless both are one
+step (`joints`).  It is the same where nothing of it has changed meanwhile, and nothing is drawn.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import functools
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from isograd.convert.analysis.parameter_containers import PARAMETER_CONTAINERS
@@ -21,7 +21,8 @@ from isograd.convert.training.descent import descent_of
 from isograd.convert.training.draws import Draws, drawing_apis
 from isograd.convert.training.given import graphs_given
 from isograd.convert.training.index import Index
-from isograd.convert.training.kept_parameters import unseen_parameters
+from isograd.convert.training.joints import Joint
+from isograd.convert.training.kept_parameters import loose_parameters, unseen_parameters
 from isograd.convert.training.late_changes import changes_anywhere, late_changes
 from isograd.convert.training.model import EagerError, StepPlan
 from isograd.convert.training.names import OPTIMIZERS
@@ -30,7 +31,7 @@ from isograd.convert.training.recognise import backward_calls, plan_of
 from isograd.convert.training.record_files import KnownRecords, with_records
 from isograd.convert.training.records import Imports, RecordError
 from isograd.convert.training.refusals import changes_what_learns, kept_as_functions, refusals
-from isograd.convert.training.rewrite import Rewritten, rewritten
+from isograd.convert.training.rewrite import Rewritten, joints_in, rewritten
 from isograd.convert.training.verdicts import in_compiled_code, refused_by_graph
 from isograd.convert.training.written_state import written_state
 from isograd.knowledge.entry import Entry
@@ -158,6 +159,7 @@ def decide(
     for edit in edits:
         _look_at_loops(found, edit, by_hand[edit.file])
     _look_at_zeroing(found)
+    joints: dict[str, list[Joint]] = {}
     if not found.findings:
         _look_at_trees(found, trees, by_hand, KnownRecords(modules, imports))
         for place in written_state(trees, {name for _, own in facts for _, name in own.buffers}):
@@ -167,13 +169,14 @@ def decide(
         if not apis.isdisjoint(PARAMETER_CONTAINERS):
             _look_at_parameters(found, trees, known)
         _look_at_apis(found, edits, trees, dict(facts), refused_by_graph(entries))
-        _look_at_draws(found, trees, dict(facts), entries)
+        joints = _joints(found, by_name, trees, dict(facts), entries)
     if found.findings:
         return Decision(findings=tuple(found.findings[:1]))
     averages = any(api.startswith(_PARALLEL) for api in apis)
-    again = any(plan.again.statements for plans in found.plans.values() for plan in plans)
-    drawing = drawing_apis(entries) if again else {}
-    files = {n: rewritten(by_name[n], p, averages, drawing) for n, p in found.plans.items()}
+    files = {
+        name: rewritten(by_name[name], own, joints.get(name, []), averages)
+        for name, own in found.plans.items()
+    }
     try:
         files = with_records(files, modules, imports, lambda name: _text(known(name)))
         return Decision(files, evaluates=_may_evaluate(found, trees, settings))
@@ -274,23 +277,30 @@ def _look_at_apis(
             found.say(name, node, reason)
 
 
-def _look_at_draws(
+def _joints(
     found: _Found,
+    by_name: Mapping[str, FileEdit],
     trees: list[tuple[str, ast.Module]],
     facts: Mapping[str, Facts],
     entries: Iterable[Entry],
-) -> None:
-    """What is computed again has to be the same."""
+) -> dict[str, list[Joint]]:
+    """The steps that compute once what two losses read; what others compute again may not draw."""
     plans = [(name, plan) for name, own in found.plans.items() for plan in own]
-    again = [(name, plan.again) for name, plan in plans if plan.again.statements]
+    again = [(name, plan) for name, plan in plans if plan.again.statements]
     if not again:
-        return
-    draws = Draws({name: (tree, facts[name]) for name, tree in trees}, drawing_apis(entries))
-    for name, one in again:
-        if (drawn := draws.first(name, one.statements, one.called)) is not None:
-            what = ast.unparse(one.statements[0])
+        return {}
+    drawing = drawing_apis(entries)
+    joints = {name: joints_in(by_name[name], own, drawing) for name, own in found.plans.items()}
+    once = {id(joint.second) for several in joints.values() for joint in several}
+    draws = Draws({name: (tree, facts[name]) for name, tree in trees}, drawing)
+    for name, plan in again:
+        statements = plan.again.statements
+        drawn = None if id(plan) in once else draws.first(name, statements, plan.again.called)
+        if drawn is not None:
+            what = ast.unparse(statements[0])
             reason = f"{what} is shared by two losses and draws: line {drawn.lineno}"  # type: ignore[attr-defined]
-            found.say(name, one.statements[0], reason)
+            found.say(name, statements[0], reason)
+    return joints
 
 
 def _named(api: str, tree: ast.Module | None) -> ast.AST | None:
@@ -379,20 +389,3 @@ def _descended(edit: FileEdit) -> frozenset[int]:
         if isinstance(node, (ast.For, ast.With)) and descent_of(node, edit) is not None
         for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)
     )
-
-
-def _in_class(node: ast.AST, parents: dict[ast.AST, ast.AST]) -> bool:
-    """Whether a node stands in the body of a class."""
-    while node in parents:
-        node = parents[node]
-        if isinstance(node, ast.ClassDef):
-            return True
-    return False
-
-
-def loose_parameters(edit: FileEdit) -> Iterator[ast.Call]:
-    """Parameters that are made outside of classes."""
-    for call in edit.tree.of(ast.Call):
-        if edit.api_of_call(call) in ("torch.nn.Parameter", "torch.nn.parameter.Parameter"):
-            if not _in_class(call, edit.tree.parents):
-                yield call

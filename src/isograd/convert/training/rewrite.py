@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from isograd.convert.file import FileEdit
 from isograd.convert.text import narrow, wide
-from isograd.convert.training.joints import joints_of
+from isograd.convert.training.joints import Joint, joints_of
 from isograd.convert.training.model import StepPlan
 from isograd.convert.training.write import Writer
 from isograd.convert.training.write_joint import JointWriter
@@ -21,12 +21,18 @@ class Rewritten:
     origins: tuple[int, ...]
 
 
+def joints_in(file: FileEdit, plans: list[StepPlan], drawing: Collection[str]) -> list[Joint]:
+    """The pairs of a file's steps that are written as one; drawing: APIs that draw."""
+    found = joints_of(plans, file, drawing)
+    return [one for one in found if JointWriter(file, one, set(), set(), averages=False).agrees]
+
+
 def rewritten(
-    file: FileEdit, plans: list[StepPlan], averages: bool, drawing: Collection[str]
+    file: FileEdit, plans: list[StepPlan], joints: list[Joint], averages: bool
 ) -> Rewritten:
     """The file's text with a compiled step in place of each loop's parts.
 
-    averages: whether several processes may train together.  drawing: APIs that draw.
+    joints: as `joints_in`.  averages: whether several processes may train together.
     """
     original = file.text.original
     edits: list[tuple[int, int, str]] = []
@@ -40,16 +46,13 @@ def rewritten(
         for loop in loops
     }
     by_loop = {loop: set(used) for loop in outermost.values()}
-    joints = {id(one.first): one for one in joints_of(plans, file, drawing)}
-    done: set[int] = set()
+    by_first = {id(one.first): one for one in joints}
+    seconds = {id(one.second) for one in joints}
     for plan in plans:
         own = by_loop[outermost[plan.loop]]
-        if id(plan) in joints:
-            both = JointWriter(file, joints[id(plan)], taken, own, averages)
-            if both.agrees:
-                edits += both.edits()
-                done |= {id(plan), id(both.joint.second)}
-        if id(plan) not in done:
+        if id(plan) in by_first:
+            edits += JointWriter(file, by_first[id(plan)], taken, own, averages).edits()
+        elif id(plan) not in seconds:
             edits += Writer(file, plan, taken, own, averages).edits()
     edits = list(dict.fromkeys(edits))  # two loops may call one method
     return edited(original, edits)

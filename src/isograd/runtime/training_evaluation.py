@@ -6,9 +6,11 @@ from typing import Any
 
 import mindspore as ms  # noqa: TID253
 
+from isograd.runtime.training_constants import Constants
 from isograd.runtime.training_scaling import STEPPED
 
-#: So many shapes of a network's inputs are compiled; each takes a compilation of its own.
+#: So many shapes of a network's inputs are compiled, and so often for other constants; each takes
+#: a compilation of its own.
 _MOST_SHAPES = 4
 #: What MindSpore's compiler raises where it refuses a network.
 _REFUSALS = (RuntimeError, TypeError, ValueError, AttributeError, NotImplementedError, NameError)
@@ -41,16 +43,26 @@ class Evaluation:
     def __init__(self, network: Any) -> None:
         self.network, self.is_compiled = network, True
         self.last: Any = None
+        self.times = 0
+        self._begin()
+
+    def _begin(self) -> None:
+        """Compile nothing yet, and all that follows with the constants that are there now."""
         self.shapes: set[Any] = set()
+        self.constants = Constants((self.network,))
 
         def forward(*given: Any) -> Any:
-            return network(*given)
+            return self.network(*given)
 
         self.forward = ms.jit(forward)
 
     def __call__(self, *given: Any) -> Any:
         if not self.is_compiled or not all(isinstance(one, ms.Tensor) for one in given):
             return self.network(*given)
+        if self.constants.changed():
+            self.times += 1
+            self.is_compiled = self.times < _MOST_SHAPES
+            self._begin()
         shape = tuple((one.shape, one.dtype) for one in given)
         if shape == self.last and len(self.shapes) < _MOST_SHAPES:
             self.shapes.add(shape)

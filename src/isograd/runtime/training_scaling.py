@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from functools import partial
 from types import MethodType
 from typing import Any
@@ -10,10 +11,13 @@ import mindspore as ms  # noqa: TID253
 import numpy as np
 from mindspore import nn, ops  # noqa: TID253
 
+from isograd.runtime.training_constants import Constants, cells_of
 from isograd.runtime.training_steps import OTHER, GraphOptimizer, name_apart, unique_name
 
 #: The networks of compiled steps by identity; they live on in what `kept_for_each` keeps.
 STEPPED: set[int] = set()
+#: So often a step is compiled for other constants before a line says so.
+_MANY = 8
 
 
 def kept_for_each(make: Any) -> Any:
@@ -40,13 +44,52 @@ def kept_for_each(make: Any) -> Any:
                 for _, part in cell.cells_and_names():
                     part.compiled_as = id(part)  # a copy of it is another one
             name_apart(one for cell in cells for one in cell.get_parameters())
-            made = make(*parts)
-            several = isinstance(made, tuple)
-            steps = tuple(map(_once_compiled, made)) if several else _once_compiled(made)
-            kept[key] = (steps, parts)  # the parts live on: their identities stay theirs
-        return kept[key][0]
+            kept[key] = Steps(make, parts)  # the parts live on: their identities stay theirs
+        return kept[key].callable()
 
     return keeping
+
+
+class Steps:
+    """Compiled steps of the same objects in the same modes, made anew where a constant changes."""
+
+    def __init__(self, make: Any, parts: Any) -> None:
+        self.make, self.parts = make, parts
+        self.made: list[tuple[Constants, Any]] = []
+        self.settled: set[Any] = set()
+        self.calls: list[Any] = [partial(self.call, n) for n in range(len(self.current()))]
+
+    def callable(self) -> Any:
+        """What calls the step, or a tuple of what calls each of several."""
+        return self.calls[0] if len(self.calls) == 1 else tuple(self.calls)
+
+    def current(self) -> Any:
+        """The steps whose constants are what they are now."""
+        changed = ""
+        for constants, steps in reversed(self.made):
+            name = constants.changed()
+            if not name:
+                return steps
+            changed = changed or name
+        if len(self.made) == _MANY:
+            message = f"steps are compiled again and again, as {changed} changes. {OTHER}"
+            warnings.warn(message, RuntimeWarning, stacklevel=3)
+        made = self.make(*self.parts)
+        several = made if isinstance(made, tuple) else (made,)
+        steps = [_once_compiled(one) for one in several]
+        self.made.append((Constants(self.parts), steps))
+        return steps
+
+    def call(self, number: int, *values: Any, **by_name: Any) -> Any:
+        """Take one of the steps."""
+        step = self.current()[number]
+        result = step(*values, **by_name)
+        if step not in self.settled:
+            self.settled.add(step)
+            for constants, steps in self.made:
+                if step in steps:
+                    constants.settle()
+        return result
 
 
 def _once_compiled(step: Any) -> Any:
@@ -111,14 +154,6 @@ def _holds_tensors_alone(value: Any) -> bool:
         return False
     parts = value.values() if isinstance(value, dict) else value
     return all(isinstance(part, ms.Tensor) or _holds_tensors_alone(part) for part in parts)
-
-
-def cells_of(part: Any) -> list[Any]:
-    """A network itself, or the networks of the object whose method is given."""
-    if isinstance(part, MethodType) and not isinstance(part.__self__, nn.Cell):
-        return [value for value in vars(part.__self__).values() if isinstance(value, nn.Cell)]
-    own = part.__self__ if isinstance(part, MethodType) else part
-    return [own] if isinstance(own, nn.Cell) else []
 
 
 def varying(value: Any) -> Any:

@@ -1,0 +1,241 @@
+"""What the compiler takes for constants when it compiles a step, and a program may change later."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from functools import partial
+from types import CodeType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+import mindspore as ms  # noqa: TID253
+import numpy as np
+from mindspore import nn  # noqa: TID253
+
+from isograd.runtime.training_steps import GraphOptimizer
+
+_PLAIN = (bool, int, float, complex, str, bytes, type(None))
+_MISSING = object()
+_LIBRARIES = ("mindspore", "numpy", "isograd")
+#: What every cell has.
+_OF_CELLS = frozenset(vars(nn.Cell()))
+#: Larger arrays are compared by their identity.
+_MOST_ELEMENTS = 65536
+
+
+class Constants:
+    """Values that the code of networks and losses reads, as they are now.
+
+    Read are attributes by their names, names of modules and of functions around.  Parameters and
+    buffers are inputs of the graph, and no constants, unless they are all ones or zeros: a product
+    with ones is left out.
+    """
+
+    def __init__(self, parts: Any) -> None:
+        parts = [part for part in parts if not isinstance(part, GraphOptimizer)]
+        cells = [own for part in parts for cell in cells_of(part) for own in all_cells(cell)]
+        others = [getattr(part, "__self__", part) for part in parts]
+        others += [value for cell in cells for value in vars(cell).values()]
+        others = [one for one in others if _is_of_program(one)]
+        self.names, functions = read_by(parts, cells, others)
+        readers = [one for cell in cells for one in _of_cell(cell, self.names)]
+        readers += [one for function in functions for one in _of_function(function, self.names)]
+        readers += [(type(one).__name__, partial(_same, one)) for one in others]
+        found = [(name, read, read()) for name, read in readers]
+        self.fixed = [one for one in found if _is_fixed(one[2])]
+        held = [one for cell in cells for one in _held_by(cell, self.names)]
+        open_ones = [
+            (name, read, self._constant) for name, read, value in found if not _is_fixed(value)
+        ]
+        open_ones += [(name, read, _folded) for name, read in held]
+        self.open = [(*one, one[2](one[1]())) for one in open_ones]
+
+    def _constant(self, value: Any) -> Any:
+        return constant_of(value, self.names, 3)
+
+    def changed(self) -> str:
+        """The name of the first value that is another one now; empty where there is none."""
+        for name, read, value in self.fixed:
+            now = read()
+            if now is not value and (not _is_fixed(now) or self._is_other(now, value)):
+                return str(name)
+        return next((str(name) for name, read, form, was in self.open if form(read()) != was), "")
+
+    def _is_other(self, now: Any, value: Any) -> bool:
+        return bool(self._constant(now) != self._constant(value))
+
+    def settle(self) -> None:
+        """Forget what the step itself has changed: the graph assigns it."""
+        self.fixed = [one for one in self.fixed if not self._is_other(one[1](), one[2])]
+        self.open = [one for one in self.open if one[2](one[1]()) == one[3]]
+
+
+def cells_of(part: Any) -> list[Any]:
+    """A network itself, or the networks of the object whose method is given."""
+    if isinstance(part, MethodType) and not isinstance(part.__self__, nn.Cell):
+        return [value for value in vars(part.__self__).values() if isinstance(value, nn.Cell)]
+    own = part.__self__ if isinstance(part, MethodType) else part
+    return [own] if isinstance(own, nn.Cell) else []
+
+
+def all_cells(cell: Any) -> list[Any]:
+    """A cell and all in it."""
+    return [own for _, own in cell.cells_and_names()]
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _is_of_library(name: str) -> bool:
+    """Whether a module is no program's: Python's, numpy's, MindSpore's or this one."""
+    root = name.partition(".")[0]
+    return name == __name__ or root in _LIBRARIES or root in sys.stdlib_module_names
+
+
+def _is_of_program(value: Any) -> bool:
+    """Whether an object is of a class of the program's, and no network."""
+    kind = type(value)
+    is_other = isinstance(value, (nn.Cell, ms.Tensor, type, FunctionType, ModuleType))
+    return not is_other and not _is_of_library(getattr(kind, "__module__", ""))
+
+
+def _is_fixed(value: Any) -> bool:
+    """Whether a value stays what it is: numbers, texts, and what libraries make."""
+    is_open = isinstance(value, (list, tuple, dict, set, ms.Tensor, np.ndarray, type, ModuleType))
+    return not is_open and _is_of_library(getattr(type(value), "__module__", ""))
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    """The code of a function, and of those in it."""
+    yield code
+    for part in code.co_consts:
+        if isinstance(part, CodeType):
+            yield from _codes(part)
+
+
+def read_by(parts: Any, cells: Any, others: Any) -> tuple[set[str], list[FunctionType]]:
+    """The names that functions read, with the functions: those of the parts and what they call.
+
+    others: objects of the program that are no cells.
+    """
+    methods: dict[str, list[Any]] = {}
+    names: set[str] = set()
+    found: dict[FunctionType, None] = {}
+    waiting = [*parts, *(type(cell).construct for cell in cells)]
+
+    def add(kind: type) -> None:
+        """Add the methods of a class, of which those are looked at that are read."""
+        for name, value in vars(kind).items() if not _is_of_library(kind.__module__) else ():
+            methods.setdefault(name, []).append(value)
+            if name in names or name == "__call__":
+                waiting.append(value)
+
+    kinds = {kind: None for one in (*cells, *others) for kind in type(one).__mro__}
+    for kind in kinds:
+        add(kind)
+    while waiting:
+        function = _function_of(waiting.pop())
+        if function is None or function in found:
+            continue
+        found[function] = None
+        own = {name for code in _codes(function.__code__) for name in code.co_names}
+        waiting += [one for name in own - names for one in methods.get(name, ())]
+        names |= own
+        for _, read in _around(function) if not _is_of_library(function.__module__) else ():
+            value = read()
+            waiting.append(value)
+            for kind in type(value).__mro__ if _is_of_program(value) else ():
+                if kind not in kinds:
+                    kinds[kind] = None
+                    add(kind)
+    return names, [*found]
+
+
+def _function_of(value: Any) -> FunctionType | None:
+    """The function of a method, a property or what is compiled; None of anything else."""
+    value = getattr(value, "fget", None) or getattr(value, "__func__", value)
+    value = getattr(value, "__wrapped__", value)
+    return value if isinstance(value, FunctionType) else None
+
+
+def _around(function: FunctionType) -> Iterator[tuple[str, Any]]:
+    """What a function reads of its module and of the functions around it, with what reads it."""
+    for name in {name for code in _codes(function.__code__) for name in code.co_names}:
+        if name in function.__globals__:
+            yield name, partial(function.__globals__.get, name, _MISSING)
+    cells = function.__closure__ or ()
+    for name, cell in zip(function.__code__.co_freevars, cells, strict=True):
+        yield name, partial(getattr, cell, "cell_contents", _MISSING)
+
+
+def _of_function(function: FunctionType, names: set[str]) -> Iterator[tuple[str, Any]]:
+    """What a function of the program reads around it, but for functions and libraries."""
+    for name, read in _around(function) if not _is_of_library(function.__module__) else ():
+        value = read()
+        if isinstance(value, ModuleType):
+            if not _is_of_library(value.__name__):
+                own = vars(value)
+                yield from ((key, partial(own.get, key, _MISSING)) for key in names & {*own})
+        elif not isinstance(value, FunctionType):
+            yield name, read
+
+
+def _of_cell(cell: Any, names: set[str]) -> Iterator[tuple[str, Any]]:
+    """The attributes of a cell that are read; values of tensors of the program's own cells."""
+    own, is_of_library = vars(cell), _is_of_library(type(cell).__module__)
+    for name in (names & {*own}) - _OF_CELLS:
+        if not is_of_library or not isinstance(own[name], ms.Tensor):
+            yield name, partial(own.get, name, _MISSING)
+    for kind in type(cell).__mro__:
+        for name in names & {*vars(kind)} if not _is_of_library(kind.__module__) else ():
+            if not callable(vars(kind)[name]) and not hasattr(vars(kind)[name], "__get__"):
+                yield name, partial(vars(kind).get, name, _MISSING)
+                yield name, partial(own.get, name, _MISSING)
+
+
+def _held_by(cell: Any, names: set[str]) -> Iterator[tuple[str, Any]]:
+    """What a cell of the program's own holds and does not learn."""
+    if not _is_of_library(type(cell).__module__):
+        for held in (cell._params, cell._buffers):
+            for name in names & {*held}:
+                if held[name] is not None and not getattr(held[name], "requires_grad", False):
+                    yield name, partial(held.get, name)
+
+
+def constant_of(value: Any, names: set[str], depth: int) -> Any:
+    """A value in a form that can be compared, whatever happens to the value itself.
+
+    names: the attributes of objects that count.  depth: so far into containers and objects.
+    """
+    if isinstance(value, _PLAIN):
+        return type(value), repr(value)
+    if isinstance(value, ms.Parameter):
+        return id(value)
+    if isinstance(value, (ms.Tensor, np.ndarray)):
+        is_small = value.size <= _MOST_ELEMENTS
+        return id(value), np.asarray(value).tobytes() if is_small else b""
+    if depth == 0 or isinstance(value, (nn.Cell, FunctionType, ModuleType)):
+        return id(value)
+    inner = partial(constant_of, names=names, depth=depth - 1)
+    if isinstance(value, dict):
+        return type(value), [(repr(key), inner(one)) for key, one in value.items()]
+    if isinstance(value, (list, tuple)):
+        return type(value), [inner(one) for one in value]
+    if isinstance(value, (set, frozenset)):
+        return type(value), sorted(map(repr, value))
+    if _is_fixed(value):
+        return id(value)
+    own = getattr(value, "__dict__", {})
+    read = [(key, inner(own[key])) for key in sorted(names & {*own})]
+    kinds = type(value).__mro__ if not isinstance(value, type) else ()
+    return id(value), read, [inner(kind) for kind in kinds if not _is_of_library(kind.__module__)]
+
+
+def _folded(value: Any) -> Any:
+    """A tensor by its identity, and its values if the compiler may leave them out."""
+    if value is None or value.size > _MOST_ELEMENTS:
+        return id(value), b""
+    values = value.asnumpy()
+    is_left_out = (values == 0).all() or (values == 1).all()
+    return id(value), values.tobytes() if is_left_out else b""

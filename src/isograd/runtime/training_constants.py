@@ -31,13 +31,13 @@ class Constants:
     with ones is left out.
     """
 
-    def __init__(self, parts: Any) -> None:
+    def __init__(self, parts: Any, steps: Any = ()) -> None:
         parts = [part for part in parts if not isinstance(part, GraphOptimizer)]
         cells = [own for part in parts for cell in cells_of(part) for own in all_cells(cell)]
         others = [getattr(part, "__self__", part) for part in parts]
         others += [value for cell in cells for value in vars(cell).values()]
         others = [one for one in others if _is_of_program(one)]
-        self.names, functions = read_by(parts, cells, others)
+        self.names, functions = read_by((*parts, *steps), cells, others)
         readers = [one for cell in cells for one in _of_cell(cell, self.names)]
         readers += [one for function in functions for one in _of_function(function, self.names)]
         readers += [(type(one).__name__, partial(_same, one)) for one in others]
@@ -142,7 +142,7 @@ def read_by(parts: Any, cells: Any, others: Any) -> tuple[set[str], list[Functio
         own = {name for code in _codes(function.__code__) for name in code.co_names}
         waiting += [one for name in own - names for one in methods.get(name, ())]
         names |= own
-        for _, read in _around(function) if not _is_of_library(function.__module__) else ():
+        for _, read in _around(function):
             value = read()
             waiting.append(value)
             for kind in type(value).__mro__ if _is_of_program(value) else ():
@@ -160,8 +160,12 @@ def _function_of(value: Any) -> FunctionType | None:
 
 
 def _around(function: FunctionType) -> Iterator[tuple[str, Any]]:
-    """What a function reads of its module and of the functions around it, with what reads it."""
-    for name in {name for code in _codes(function.__code__) for name in code.co_names}:
+    """What a function reads of its module and of the functions around it, with what reads it.
+
+    A library's functions may be made of the program's: they have those around them.
+    """
+    names = {name for code in _codes(function.__code__) for name in code.co_names}
+    for name in names if not _is_of_library(function.__module__) else ():
         if name in function.__globals__:
             yield name, partial(function.__globals__.get, name, _MISSING)
     cells = function.__closure__ or ()

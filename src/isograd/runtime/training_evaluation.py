@@ -50,9 +50,10 @@ class Evaluation:
         """Compile nothing yet, and all that follows with the constants that are there now."""
         self.shapes: set[Any] = set()
         self.constants = Constants((self.network,))
+        network = self.network
 
         def forward(*given: Any) -> Any:
-            return self.network(*given)
+            return network(*given)
 
         self.forward = ms.jit(forward)
 

@@ -77,7 +77,7 @@ class Steps:
         made = self.make(*self.parts)
         several = made if isinstance(made, tuple) else (made,)
         steps = [_once_compiled(one) for one in several]
-        self.made.append((Constants(self.parts), steps))
+        self.made.append((Constants(self.parts, several), steps))
         return steps
 
     def call(self, number: int, *values: Any, **by_name: Any) -> Any:

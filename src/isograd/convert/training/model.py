@@ -145,7 +145,7 @@ class Names:
     constants, too.  attributes: the names of those that it
     writes to.  lists: by their code what is made before the step, and its name.
     reported: what methods report beside their values.  outside: the nodes of what is computed
-    before the step.
+    before the step.  elsewhere: functions of other files, with those, that the forward part calls.
     """
 
     objects: dict[str, str] = field(default_factory=dict)
@@ -159,6 +159,7 @@ class Names:
     lists: dict[str, str] = field(default_factory=dict)
     reported: list[Reported] = field(default_factory=list)
     outside: set[ast.AST] = field(default_factory=set)
+    elsewhere: list[tuple[str, ast.FunctionDef]] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

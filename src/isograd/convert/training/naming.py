@@ -12,6 +12,7 @@ from isograd.convert.training.effects import effect_in
 from isograd.convert.training.handed import setting_read_of
 from isograd.convert.training.hoisting import Hoisting
 from isograd.convert.training.model import EagerError, Names, Repeated
+from isograd.convert.training.other_files import OtherFiles, place_of
 from isograd.convert.training.paths import (
     BUILTINS,
     bound_by,
@@ -23,7 +24,6 @@ from isograd.convert.training.paths import (
 )
 from isograd.convert.training.reported import reported_by, without_effects
 from isograd.static_graph.find import find_reached
-from isograd.static_graph.rule import Occurrence
 
 #: Methods of networks whose result is gone through.
 _LISTS = ("parameters", "named_parameters")
@@ -32,13 +32,18 @@ _OF_NETWORKS = frozenset("train eval parameters named_parameters state_dict modu
 
 
 def name_what_is_read(
-    file: FileEdit, loop: Repeated, forward: list[ast.stmt], loss: ast.expr, carried: set[str]
+    file: FileEdit,
+    loop: Repeated,
+    forward: list[ast.stmt],
+    loss: ast.expr,
+    carried: set[str],
+    others: OtherFiles,
 ) -> Names:
     """Names for all that the forward part reads from outside; raises EagerError.
 
     carried: the names it binds that may still have the value of the round before.
     """
-    reader = _Naming(file, loop, forward, carried)
+    reader = _Naming(file, loop, forward, carried, others)
     reader.name_attributes([*forward, loss])
     for statement in forward:
         reader.read(statement)
@@ -52,9 +57,14 @@ class _Naming:
     """The names of one loop's forward part."""
 
     def __init__(
-        self, file: FileEdit, loop: Repeated, forward: list[ast.stmt], carried: set[str]
+        self,
+        file: FileEdit,
+        loop: Repeated,
+        forward: list[ast.stmt],
+        carried: set[str],
+        others: OtherFiles,
     ) -> None:
-        self.file, self.loop = file, loop
+        self.file, self.loop, self.others = file, loop, others
         self.names = Names()
         self.bound = set().union(*map(bound_by, forward))
         self.counting = counters_of(loop)
@@ -150,7 +160,13 @@ class _Naming:
         """Whether a function of the file, to which it is given by its place, calls it."""
         call = self.file.tree.parents[part]
         root = path_of(part).partition(".")[0]
-        if not isinstance(call, ast.Call) or part not in call.args or root in self.changing:
+        if isinstance(call, ast.keyword):
+            call = self.file.tree.parents[call]
+        if not isinstance(call, ast.Call) or root in self.changing:
+            return False
+        if (other := self.others.function(self.file.file, call.func)) is not None:
+            return self.others.is_called(*other, part, call, path_of(part) in self.networks)
+        if part not in call.args:
             return False
         name, place = getattr(call.func, "id", ""), call.args.index(part)
         for function in self.file.tree.of(ast.FunctionDef):
@@ -246,7 +262,7 @@ class _Naming:
                 continue
             module = without_effects(self.file.tree.module, reported)
             if found := find_reached(module, kind.name, name):
-                where = _place_of(found[0], module)
+                where = place_of(found[0], module)
                 raise EagerError(part, f"{name} does not compile to the same: {where}")
             self._look_at_effects(part, method, () if reported is None else reported.effects)
             written = {path.rpartition(".")[2] for path in self.names.attributes}
@@ -318,9 +334,25 @@ class _Naming:
             return False
         return node.id not in self.file.tree.stored
 
+    def _is_of_other_file(self, node: ast.Name) -> bool:
+        """Whether a function of another file is called by a name, which is looked at then."""
+        named: ast.AST = node
+        while isinstance(self.file.tree.parents[named], ast.Attribute):
+            named = self.file.tree.parents[named]
+        call = self.file.tree.parents[named]
+        other = self.others.function(self.file.file, named)
+        if other is None or not isinstance(call, ast.Call) or call.func is not named:
+            return False
+        if problem := self.others.problem(*other):
+            raise EagerError(node, f"{ast.unparse(named)} of {other[0]} {problem}")
+        self.names.elsewhere.append(other)
+        return True
+
     def _look_at_function(self, node: ast.Name) -> None:
-        """Functions of the file have to compile; those of other files are not looked into."""
+        """Functions of the file have to compile, and those of the project's other files."""
         parent = self.file.tree.parents[node]
+        if self._is_of_other_file(node):
+            return
         if self.file.use(node) is not None or not isinstance(parent, ast.Call):
             root: ast.AST = node
             while isinstance(self.file.tree.parents[root], ast.Attribute):
@@ -338,26 +370,11 @@ class _Naming:
             raise EagerError(node, f"{node.id} is not defined in this file")
         found = find_reached(module, "", node.id)
         if found:
-            where = _place_of(found[0], module)
+            where = place_of(found[0], module)
             raise EagerError(node, f"{node.id} does not compile to the same: {where}")
         for function in module.body:
             if isinstance(function, ast.FunctionDef) and function.name == node.id:
                 self._look_at_effects(node, function)
-
-
-def _place_of(found: Occurrence, module: ast.Module) -> str:
-    """The line of a construct with what is written there."""
-    at = (found.line, found.column)
-    said = next(
-        (
-            n
-            for n in ast.walk(module)
-            if (getattr(n, "lineno", 0), getattr(n, "col_offset", 0)) == at
-        ),
-        None,
-    )
-    what = "" if said is None else ": " + ast.unparse(said).partition("\n")[0]
-    return f"line {found.line} ({found.code}{what})"
 
 
 def _method(kind: ast.ClassDef, name: str) -> ast.FunctionDef | None:

@@ -26,6 +26,7 @@ from isograd.convert.training.kept_parameters import loose_parameters, unseen_pa
 from isograd.convert.training.late_changes import changes_anywhere, late_changes
 from isograd.convert.training.model import EagerError, StepPlan
 from isograd.convert.training.names import OPTIMIZERS
+from isograd.convert.training.other_files import OtherFiles
 from isograd.convert.training.phases import SWITCH
 from isograd.convert.training.recognise import backward_calls, plan_of
 from isograd.convert.training.record_files import KnownRecords, with_records
@@ -141,7 +142,6 @@ def decide(
     found, trees, facts, entries = _Found(), list(trees), list(facts), list(entries)
     modules = dict(trees)
     apis: set[str] = set()
-    looked_at = {edit.file for edit in edits}
     by_hand = {edit.file: _descended(edit) for edit in edits}
     by_name = {edit.file: edit for edit in edits}
     known = functools.cache(lambda name: by_name.get(name) or reading(name))
@@ -149,15 +149,16 @@ def decide(
         members = {member.api for member in own.members.values()}
         apis |= own.apis | members
         for api in sorted(own.apis | members):
-            if api == _VARIABLE and (name in looked_at or not _may_learn(modules.get(name))):
+            if api == _VARIABLE and (name in by_hand or not _may_learn(modules.get(name))):
                 continue
-            if (api == _GRADIENT and by_hand.get(name)) or (api in SWITCH and name in looked_at):
+            if (api == _GRADIENT and by_hand.get(name)) or (api in SWITCH and name in by_hand):
                 continue  # each place is looked at below
             if _is_recorded(api):
                 found.say(name, _named(api, modules.get(name)), f"{api} needs recorded gradients")
     _look_at_optimizers(found, edits, apis, needs_one=not any(by_hand.values()))
+    others = OtherFiles(modules, imports, known)
     for edit in edits:
-        _look_at_loops(found, edit, by_hand[edit.file])
+        _look_at_loops(found, edit, by_hand[edit.file], others)
     _look_at_zeroing(found)
     joints: dict[str, list[Joint]] = {}
     if not found.findings:
@@ -265,6 +266,9 @@ def _look_at_apis(
     refused: Mapping[str, str],
 ) -> None:
     owner_of = {edit.file: edit.tree.owner for edit in edits}
+    elsewhere = [
+        one for own in found.plans.values() for plan in own for one in plan.names.elsewhere
+    ]
     for name, tree in trees:
         named = facts[name].apis | {member.api for member in facts[name].members.values()}
         if named.isdisjoint(refused):
@@ -273,6 +277,7 @@ def _look_at_apis(
             (getattr(owner_of[name](plan.loop), "name", ""), plan.computed)
             for plan in found.plans.get(name, ())
         ]
+        loops += [("", tuple(function.body)) for file, function in elsewhere if file == name]
         for node, reason in in_compiled_code(tree, facts[name], loops, refused):
             found.say(name, node, reason)
 
@@ -333,7 +338,9 @@ def _may_learn(tree: ast.Module | None) -> bool:
     )
 
 
-def _look_at_loops(found: _Found, edit: FileEdit, by_hand: frozenset[int]) -> None:
+def _look_at_loops(
+    found: _Found, edit: FileEdit, by_hand: frozenset[int], others: OtherFiles
+) -> None:
     try:
         for loose in loose_parameters(edit):
             raise EagerError(loose, "a parameter is made outside of networks")
@@ -344,7 +351,9 @@ def _look_at_loops(found: _Found, edit: FileEdit, by_hand: frozenset[int]) -> No
             for said in call.keywords:
                 if said.lineno not in by_hand and (reason := changes_what_learns(said)):
                     raise EagerError(said.value, reason)
-        plans = found.plans[edit.file] = [plan_of(call, edit) for call in backward_calls(edit)]
+        plans = found.plans[edit.file] = [
+            plan_of(call, edit, others) for call in backward_calls(edit)
+        ]
         _look_at_switches(edit, plans)
     except EagerError as error:
         found.say(edit.file, error.node, str(error))

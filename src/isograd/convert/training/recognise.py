@@ -27,6 +27,7 @@ from isograd.convert.training.model import (
 )
 from isograd.convert.training.modes import a_call_may_change
 from isograd.convert.training.naming import name_what_is_read
+from isograd.convert.training.other_files import OtherFiles
 from isograd.convert.training.paths import (
     block_of,
     calls_in,
@@ -62,9 +63,9 @@ def backward_calls(file: FileEdit) -> list[ast.Call]:
     return sorted(found, key=lambda call: call.lineno)
 
 
-def plan_of(call: ast.Call, file: FileEdit) -> StepPlan:
+def plan_of(call: ast.Call, file: FileEdit, others: OtherFiles) -> StepPlan:
     """What the loop around a `backward()` is made of; raises EagerError where it is of no kind."""
-    return _Reader(call, file).plan()
+    return _Reader(call, file, others).plan()
 
 
 @dataclass
@@ -73,6 +74,7 @@ class _Reader:
 
     call: ast.Call
     file: FileEdit
+    others: OtherFiles
     loop: Repeated = field(init=False)
     turn: Turn = field(init=False)
     units: list[ast.stmt] = field(default_factory=list)
@@ -117,7 +119,7 @@ class _Reader:
             part.statements = now
             outputs, carried = part.flows(loss)
             computed = [*part.again, *now]
-            names = name_what_is_read(self.file, self.loop, computed, loss, carried)
+            names = name_what_is_read(self.file, self.loop, computed, loss, carried, self.others)
             at = forward[now.index(part.place(statement, loss, names))]
         look_at_branches(self.file, self.loop, computed, names)
         part.statements = forward
@@ -195,16 +197,14 @@ class _Reader:
         return scope_of(self.loop, self.file)
 
     def _zeroed_paths(self) -> set[str]:
-        calls = map(method_of, calls_in([self._scope]))
-        return {path for path, method in calls if method == "zero_grad"}
+        return {path for path, m in map(method_of, calls_in([self._scope])) if m == "zero_grad"}
 
     def _optimizers(self) -> set[str]:
         return optimizers_in(calls_in([self._scope]), self.file)
 
     def _calls(self) -> list[ast.Call]:
         """The calls of the loop that belong to this step."""
-        calls = self._own(calls_in([self.loop, *self.behind]))
-        return [c for c in calls if self.turn.is_of_step(c)]
+        return list(filter(self.turn.is_of_step, self._own(calls_in([self.loop, *self.behind]))))
 
     def _own(self, calls: Iterable[ast.Call]) -> list[ast.Call]:
         """Without those of the branch that does the same without a scaler."""

@@ -25,6 +25,7 @@ _OF_TENSORS = frozenset("data grad requires_grad".split())
 _OF_LAYERS = frozenset("weight bias running_mean running_var num_batches_tracked".split())
 _Project = TypeVar("_Project", bound="Project")
 _OF_BUFFERS = frozenset(("buffers", "named_buffers"))
+_OF_NETWORKS = frozenset(("ModuleList", "ModuleDict"))
 _SETS = (ast.Assign, ast.AugAssign, ast.AnnAssign)
 
 
@@ -33,6 +34,7 @@ class Project:
     """All functions of a project by their names, and the classes around them.
 
     parents: the node around each.  parameters: attributes that hold a Parameter somewhere.
+    networks: attributes that hold a list or dictionary of networks somewhere.
     libraries: of each file the names of imported modules, and of what is torch's.  defined: of
     each file the functions and classes at its top.
     """
@@ -40,6 +42,7 @@ class Project:
     functions: dict[str, list[_Function]] = field(default_factory=dict)
     parents: dict[ast.AST, ast.AST] = field(default_factory=dict)
     parameters: set[str] = field(default_factory=set)
+    networks: set[str] = field(default_factory=set)
     calls: dict[str, list[ast.Call]] = field(default_factory=dict)
     files: dict[ast.AST, str] = field(default_factory=dict)
     libraries: dict[ast.AST, set[str]] = field(default_factory=dict)
@@ -68,8 +71,10 @@ class Project:
             self.calls.setdefault(_called(node), []).append(node)
             if _called(node) == "register_parameter" and node.args:
                 self.parameters.add(str(getattr(node.args[0], "value", "")))
-        elif isinstance(node, ast.Assign) and _makes_parameter(node.value):
-            self.parameters |= {getattr(target, "attr", "") for target in node.targets}
+        elif isinstance(node, ast.Assign):
+            attributes = {getattr(target, "attr", "") for target in node.targets}
+            self.parameters |= attributes if _makes_parameter(node.value) else set()
+            self.networks |= attributes if _called(node.value) in _OF_NETWORKS else set()
 
     def above(self, node: ast.AST) -> Iterator[ast.AST]:
         """The nodes around a node, from the inside out."""
@@ -165,6 +170,10 @@ def late_changes(
     """
     project, plans = Project.of(trees), list(plans)
     computed, seen = _seen_by(plans, project, settings)
+    for function in computed:
+        for one in _chosen_in(function, project.networks):
+            what = f"{ast.unparse(one)} is chosen by an argument, and learns in some rounds alone"
+            yield project.file(one), one, what
     roots = set().union(*(_loops_around(plan, project) for plan in plans))
     late = project.reached(roots) - computed
     for region in (*roots, *late):
@@ -220,6 +229,18 @@ def _seen_by(
     seen.objects |= {path for plan in plans for path in plan.names.objects}
     seen.classes |= {project.owner(function) for function in computed}
     return computed, seen
+
+
+def _chosen_in(function: _Function, networks: set[str]) -> Iterator[ast.Subscript]:
+    """The elements of lists of networks that a function's arguments choose: `self.heads[task]`.
+
+    torch gives no gradients to the others, and its optimizer does not step them.
+    """
+    given = {part.arg for part in ast.walk(function.args) if isinstance(part, ast.arg)}
+    for node in ast.walk(function):
+        if isinstance(node, ast.Subscript) and getattr(node.value, "attr", "") in networks:
+            if any(getattr(part, "id", "") in given for part in ast.walk(node.slice)):
+                yield node
 
 
 def _called(call: ast.AST) -> str:

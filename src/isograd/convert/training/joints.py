@@ -43,7 +43,7 @@ _Plain = ast.Assign | ast.AugAssign | ast.AnnAssign | ast.Expr | ast.If | ast.Pa
 class Moved:
     """An input of the second step that a statement between the two makes.
 
-    code: what is computed before the first step.  value: what it stands for in the statement, if
+    code: what is computed before the first step.  value: its expression in the statement, if
     the statement binds the input and does not change it.
     """
 

@@ -106,6 +106,7 @@ CHANGES = {
     "a list it holds": "net.parts.append(-0.5)",
     "an attribute by its name": "setattr(net, 'sca' + 'le', 2.0)",
     "a buffer by another name": "mask.mul_(0.5)",
+    "a buffer that is found": 'dict(net.named_buffers())["mask"].fill_(0.8)',
     "a tensor": "prior[1] = 0.7",
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dis
 import sys
 from collections.abc import Iterator
 from functools import partial
@@ -26,9 +27,9 @@ _MOST_ELEMENTS = 65536
 class Constants:
     """Values that the code of networks and losses reads, as they are now.
 
-    Read are attributes by their names, names of modules and of functions around.  Parameters and
-    buffers are inputs of the graph, and no constants, unless they are all ones or zeros: a product
-    with ones is left out.
+    Read are attributes by their names, names of modules and of functions around.  Parameters are
+    inputs of the graph, and no constants, unless they are all ones or zeros: a product with ones is
+    left out.
     """
 
     def __init__(self, parts: Any, steps: Any = ()) -> None:
@@ -120,36 +121,62 @@ def read_by(parts: Any, cells: Any, others: Any) -> tuple[set[str], list[Functio
     others: objects of the program that are no cells.
     """
     methods: dict[str, list[Any]] = {}
+    hidden: dict[str, list[Any]] = {}
     names: set[str] = set()
     found: dict[FunctionType, None] = {}
     waiting = [*parts, *(type(cell).construct for cell in cells)]
 
-    def add(kind: type) -> None:
-        """Add the methods of a class, of which those are looked at that are read."""
-        for name, value in vars(kind).items() if not _is_of_library(kind.__module__) else ():
-            methods.setdefault(name, []).append(value)
-            if name in names or name == "__call__":
-                waiting.append(value)
+    def add(owner: Any) -> None:
+        """Add the functions of a class or module, of which those are looked at that are read."""
+        seen: set[str] = set()
+        for kind in (owner,) if isinstance(owner, ModuleType) else owner.__mro__:
+            module = kind.__name__ if isinstance(kind, ModuleType) else kind.__module__
+            for name, value in vars(kind).items() if not _is_of_library(module) else ():
+                (hidden if name in seen else methods).setdefault(name, []).append(value)
+                if name not in seen and (name in names or name == "__call__"):
+                    waiting.append(value)
+            seen.update(vars(kind))
 
-    kinds = {kind: None for one in (*cells, *others) for kind in type(one).__mro__}
-    for kind in kinds:
-        add(kind)
+    owners: dict[Any, None] = dict.fromkeys(type(one) for one in (*cells, *others))
+    for owner in owners:
+        add(owner)
     while waiting:
         function = _function_of(waiting.pop())
         if function is None or function in found:
             continue
         found[function] = None
-        own = {name for code in _codes(function.__code__) for name in code.co_names}
+        own = _names_in(function)
         waiting += [one for name in own - names for one in methods.get(name, ())]
+        waiting += [one for name in own if "super" in own for one in hidden.get(name, ())]
         names |= own
         for _, read in _around(function):
             value = read()
             waiting.append(value)
-            for kind in type(value).__mro__ if _is_of_program(value) else ():
-                if kind not in kinds:
-                    kinds[kind] = None
-                    add(kind)
+            owner = value if isinstance(value, ModuleType) else type(value)
+            if owner not in owners and (owner is value or _is_of_program(value)):
+                owners[owner] = None
+                add(owner)
     return names, [*found]
+
+
+def _names_in(function: FunctionType) -> set[str]:
+    """The names that a function reads, but for those of libraries (`ops.log`) and of tensors."""
+    found: set[str] = set()
+    for code in _codes(function.__code__):
+        owner: Any = None  # what an attribute is read of: a module, _MISSING for any other value
+        for one in dis.get_instructions(code):
+            if one.opname == "LOAD_GLOBAL":
+                found.add(one.argval)
+                owner = function.__globals__.get(one.argval)
+            elif one.opname in ("LOAD_ATTR", "LOAD_METHOD"):
+                is_module = isinstance(owner, ModuleType) and _is_of_library(owner.__name__)
+                if not is_module and not (owner is _MISSING and hasattr(ms.Tensor, one.argval)):
+                    found.add(one.argval)
+                owner = getattr(owner, one.argval, None) if is_module else None
+            elif one.opname != "EXTENDED_ARG":
+                is_own = one.argval == "self" or one.opname in ("LOAD_DEREF", "LOAD_CLOSURE")
+                owner = None if is_own else _MISSING
+    return found
 
 
 def _function_of(value: Any) -> FunctionType | None:
@@ -164,8 +191,7 @@ def _around(function: FunctionType) -> Iterator[tuple[str, Any]]:
 
     A library's functions may be made of the program's: they have those around them.
     """
-    names = {name for code in _codes(function.__code__) for name in code.co_names}
-    for name in names if not _is_of_library(function.__module__) else ():
+    for name in _names_in(function) if not _is_of_library(function.__module__) else ():
         if name in function.__globals__:
             yield name, partial(function.__globals__.get, name, _MISSING)
     cells = function.__closure__ or ()
@@ -237,9 +263,12 @@ def constant_of(value: Any, names: set[str], depth: int) -> Any:
 
 
 def _folded(value: Any) -> Any:
-    """A tensor by its identity, and its values if the compiler may leave them out."""
+    """A tensor by its identity, and its values unless they are an input of the graph.
+
+    A Parameter's are one, if the compiler does not leave them out.
+    """
     if value is None or value.size > _MOST_ELEMENTS:
         return id(value), b""
     values = value.asnumpy()
-    is_left_out = (values == 0).all() or (values == 1).all()
-    return id(value), values.tobytes() if is_left_out else b""
+    is_input = isinstance(value, ms.Parameter) and not ((values == 0).all() or (values == 1).all())
+    return id(value), b"" if is_input else values.tobytes()

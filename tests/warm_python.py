@@ -20,8 +20,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 _LONGEST_S = 300.0
-#: Imports what its arguments name; for each line of its input it splits off a process.
+#: What a framework imports at an optimizer's first step, which takes as long as its own import.
+_LATE = {"torch": "torch._dynamo"}
+#: Imports what its arguments name; for each line of its input it splits off a process.  Collections
+#: of garbage there leave alone what was imported.
 _SERVER = """
+import gc
+gc.disable()
 import importlib, json, os, sys, traceback, types
 
 def run(request):
@@ -47,6 +52,8 @@ def run(request):
 
 for name in sys.argv[1:]:
     importlib.import_module(name)
+gc.enable()
+gc.freeze()
 for line in sys.stdin:
     child = os.fork()
     if child == 0:
@@ -109,8 +116,9 @@ def _ask(imported: tuple[str, ...], request: dict[str, object]) -> int:
 @functools.cache
 def _server(imported: tuple[str, ...]) -> subprocess.Popen[str]:
     """The process that has imported these; it ends when its input closes, as ours does."""
+    modules = [*imported, *(_LATE[name] for name in imported if name in _LATE)]
     return subprocess.Popen(
-        [sys.executable, "-c", _SERVER, *imported],
+        [sys.executable, "-c", _SERVER, *modules],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

@@ -44,6 +44,19 @@ def restore_states(states: Any, values: Any) -> int:
     return len(states)
 
 
-def added_gradients(first: Any, second: Any) -> list[Any]:
-    """Sum two lists of gradients: those through what was computed before, and those of the rest."""
+def learns_in(optimizer: Any, called: Any) -> bool:
+    """Whether an optimizer's parameters may be among those of several objects."""
+    learning = {id(part) for part in optimizer.parameters}
+    are_cells = all(isinstance(one, nn.Cell) for one in called)
+    return not are_cells or any(id(part) in learning for part in _parameters(called))
+
+
+def pulled_back(pull_back: Any, found: Any, learns_beside: bool) -> Any:
+    """The gradients of weights through what was computed before, and of what reads them beside it.
+
+    found: the gradients of what was computed, and, if weights learn beside it, theirs.
+    """
+    if not learns_beside:
+        return pull_back(found)[-1]
+    first, second = pull_back(found[0])[-1], found[1]
     return [first[number] + second[number] for number in range(len(first))]

@@ -58,7 +58,8 @@ class Joint:
 
     shared: the names of what is computed for both and read by either.  unread: what is computed
     for both and nothing else reads.  moved: as `Moved`.  between: names that the statements between
-    the two read or bind.
+    the two read or bind.  beside: the paths of the objects in the second forward part, without what
+    is shared; None if it calls what may reach others.
     """
 
     first: StepPlan
@@ -67,6 +68,7 @@ class Joint:
     unread: frozenset[str]
     moved: tuple[Moved, ...]
     between: frozenset[str]
+    beside: tuple[str, ...] | None
 
 
 def joints_of(plans: list[StepPlan], file: FileEdit, drawing: Collection[str]) -> Iterator[Joint]:
@@ -114,7 +116,22 @@ def _joint(
     if moved is None:
         return None
     names = frozenset(read_by(*between).union(*map(bound_by, between)))
-    return Joint(first, second, shared, unread, moved, names)
+    return Joint(first, second, shared, unread, moved, names, _called_by(second, file))
+
+
+def _called_by(plan: StepPlan, file: FileEdit) -> tuple[str, ...] | None:
+    """The objects of a forward part; None if it calls anything else that is not torch's."""
+    parts = (*plan.forward, plan.loss)
+    found: dict[str, None] = {}
+    for call in calls_in(parts):
+        use, path = file.use(call.func), path_of(call.func)
+        is_torch = use is not None and use.api.startswith("torch.")
+        if path not in plan.names.objects and not is_torch:
+            return None
+    for node in (node for part in parts for node in ast.walk(part)):
+        if path_of(node) in plan.names.objects:
+            found[path_of(node)] = None
+    return tuple(found)
 
 
 def _is_plain(plan: StepPlan, file: FileEdit) -> bool:

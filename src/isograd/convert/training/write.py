@@ -282,10 +282,13 @@ class Writer:
         lines.append(f"{STEP}return {', '.join(returned)}")
         return [STEP + line if line else "" for line in lines]
 
-    def gradient(self, places: str = "None") -> list[str]:
-        """The function of the loss and its gradients; places: inputs that have one, too."""
+    def gradient(self, places: str = "None", weights: str = "") -> list[str]:
+        """The function of the loss and its gradients.
+
+        places: inputs that have one, too.  weights: what learns, else the optimizers' parameters.
+        """
         aux = ", has_aux=True" if self.returned() else ""
-        learning = f"{self.optimizer}.parameters"
+        learning = weights or f"{self.optimizer}.parameters"
         if self.beside:
             parts = (f"*{one}.parameters" for one in (self.optimizer, *self.beside))
             learning = f"({', '.join(parts)})"

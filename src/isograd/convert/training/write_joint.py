@@ -92,8 +92,8 @@ class JointWriter(Writer):
         taken = {*self.used(), *second.used(), *self.inputs, *self._results()}
         self.name_parts(taken)
         second.name_parts(taken)
-        self.share, self.back, self.direct, self.of_shared = (
-            unused(name, taken) for name in ("shared_fn", "pull_back", "direct", "of_shared")
+        self.share, self.back, self.found, self.learns = (
+            unused(name, taken) for name in ("shared_fn", "pull_back", "found", "learns_beside")
         )
         names = joint.second.names.inputs
         of_share = [name for path, name in names.items() if path in paths_read(*again)]
@@ -119,9 +119,16 @@ class JointWriter(Writer):
         return [path for path in self.joint.second.names.inputs if path in read]
 
     def _second_gradient(self) -> list[str]:
-        count = len(self.joint.shared)
+        """Gradients of what is shared, and of weights that the second loss reads beside it."""
+        count, second = len(self.joint.shared), self.second
         places = "0" if count == 1 else str(tuple(range(count)))
-        return self.second.gradient(places)
+        learns = "True"
+        if self.joint.beside is not None:
+            names = self.joint.second.names.objects
+            called = "".join(f"{names[path]}, " for path in self.joint.beside).rstrip()
+            learns = f"_isograd_learns({second.optimizer}, ({called}))"
+        weights = f"{second.optimizer}.parameters if {self.learns} else None"
+        return [f"    {self.learns} = {learns}", *second.gradient(places, weights)]
 
     def _step_of_both(self) -> list[str]:
         joint, second = self.joint, self.second
@@ -143,9 +150,8 @@ class JointWriter(Writer):
             f"{weights})",
             f"    {value}, {self.gradients} = {self.derived}({first_given})",
             *self.update(),
-            f"    {second.value(self.renamed)}, ({self.of_shared}, {self.direct}) = "
-            f"{second.derived}({second_given})",
-            f"    {gradients} = _isograd_added({self.back}({self.of_shared})[-1], {self.direct})",
+            f"    {second.value(self.renamed)}, {self.found} = {second.derived}({second_given})",
+            f"    {gradients} = _isograd_pulled({self.back}, {self.found}, {self.learns})",
             *second.update(),
             f"    return {', '.join(results) or value}",
         ]

@@ -90,14 +90,16 @@ def run_python(
         )
 
 
-def run_script(command: Sequence[str], imported: Sequence[str]) -> subprocess.CompletedProcess[str]:
+def run_script(
+    command: Sequence[str], imported: Sequence[str], cwd: Path | None = None
+) -> subprocess.CompletedProcess[str]:
     """As `run_python`, for a command that runs a file: the interpreter, the file, its arguments."""
     code = (
         "import os, runpy, sys; sys.argv = sys.argv[1:]; "
         "sys.path[0] = os.path.dirname(sys.argv[0]); "
         "runpy.run_path(sys.argv[0], run_name='__main__')"
     )
-    return run_python(code, *command[1:], cwd=Path.cwd(), imported=imported)
+    return run_python(code, *command[1:], cwd=cwd or Path.cwd(), imported=imported)
 
 
 def _ask(imported: tuple[str, ...], request: dict[str, object]) -> int:

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.warm_python import run_python
 
 TORCH = """
 import sys
@@ -34,13 +35,20 @@ def script(folder: Path, before: str = "", spoil: str = "pass", after: str = "")
     return path
 
 
-def isograd(*arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "isograd", "watch", *map(str, arguments)]
+COMMAND = "import runpy; runpy.run_module('isograd', run_name='__main__', alter_sys=True)"
+
+
+def isograd(*arguments: object, is_warm: bool = True) -> subprocess.CompletedProcess[str]:
+    """`isograd watch`; is_warm: in a process that has imported torch, otherwise as users do."""
+    words = ["watch", *map(str, arguments)]
+    if is_warm:
+        return run_python(COMMAND, *words, cwd=Path.cwd(), imported=["torch"])
+    command = [sys.executable, "-m", "isograd", *words]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
 def test_a_healthy_script(tmp_path: Path) -> None:
-    done = isograd(script(tmp_path), "--out", tmp_path / "a", "--", "--lr", "1")
+    done = isograd(script(tmp_path), "--out", tmp_path / "a", "--", "--lr", "1", is_warm=False)
     assert done.returncode == 0, done.stderr
     assert "trained ['--lr', '1']" in done.stdout
     assert "Healthy: no alert in 8 steps" in done.stdout

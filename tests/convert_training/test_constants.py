@@ -160,3 +160,30 @@ def test_many_compilations_are_told_with_what_changes(tmp_path: Path) -> None:
     assert_follows(PROGRAM.replace("*= 3.0", "*= 1.1") + trained, tmp_path)
     done = run_python(COUNTED, cwd=tmp_path / "port", imported=["mindspore"])
     assert done.stderr.count("steps are compiled again and again, as scale changes") == 1
+
+
+def test_what_tensors_and_containers_hold_is_compared() -> None:
+    import mindspore as ms
+    from mindspore import nn
+
+    from isograd.runtime.training_constants import Constants
+
+    class Net(nn.Cell):  # type: ignore[misc] # MindSpore has no types
+        def __init__(self) -> None:
+            super().__init__()
+            self.half = ms.Tensor([1.0, 2.0], ms.bfloat16)
+            self.many, self.few = list(range(10_000)), {"a": [1, float("nan")]}
+
+        def construct(self, x: object) -> object:
+            return self.half, self.many, self.few, x
+
+    net = Net()
+    constants = Constants((net,))
+    assert constants.changed() == ""
+    net.many[0] = 5  # so many are compared by their number
+    assert constants.changed() == ""
+    net.few["a"].append(2)
+    assert constants.changed() == "few"
+    net.few["a"].pop()
+    net.half.assign_value(ms.Tensor([1.0, 3.0], ms.bfloat16))
+    assert constants.changed() == "half"

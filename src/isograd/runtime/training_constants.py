@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dis
 import sys
+import sysconfig
 from collections.abc import Iterator
-from functools import partial
+from functools import cache, partial
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -17,11 +18,13 @@ from isograd.runtime.training_steps import GraphOptimizer
 
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 _MISSING = object()
-_LIBRARIES = ("mindspore", "numpy", "isograd")
+#: Where Python's own modules and installed packages lie.
+_INSTALLED = tuple({sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")})
 #: What every cell has.
 _OF_CELLS = frozenset(vars(nn.Cell()))
-#: Larger arrays are compared by their identity.
+#: Larger arrays and containers are compared by their identity.
 _MOST_ELEMENTS = 65536
+_MOST_PARTS = 4096
 
 
 class Constants:
@@ -88,10 +91,12 @@ def _same(value: Any) -> Any:
     return value
 
 
+@cache
 def _is_of_library(name: str) -> bool:
-    """Whether a module is no program's: Python's, numpy's, MindSpore's or this one."""
-    root = name.partition(".")[0]
-    return name == __name__ or root in _LIBRARIES or root in sys.stdlib_module_names
+    """Whether a module is no program's: Python's, an installed package's or this one."""
+    file = getattr(sys.modules.get(name), "__file__", None) or ""
+    is_built_in = name.partition(".")[0] in sys.builtin_module_names
+    return name == __name__ or is_built_in or file.startswith(_INSTALLED)
 
 
 def _is_of_program(value: Any) -> bool:
@@ -163,6 +168,7 @@ def _names_in(function: FunctionType) -> set[str]:
     """The names that a function reads, but for those of libraries (`ops.log`) and of tensors."""
     found: set[str] = set()
     for code in _codes(function.__code__):
+        own = code.co_varnames[0] if code.co_argcount else ""
         owner: Any = None  # what an attribute is read of: a module, _MISSING for any other value
         for one in dis.get_instructions(code):
             if one.opname == "LOAD_GLOBAL":
@@ -174,7 +180,7 @@ def _names_in(function: FunctionType) -> set[str]:
                     found.add(one.argval)
                 owner = getattr(owner, one.argval, None) if is_module else None
             elif one.opname != "EXTENDED_ARG":
-                is_own = one.argval == "self" or one.opname in ("LOAD_DEREF", "LOAD_CLOSURE")
+                is_own = one.argval == own or one.opname in ("LOAD_DEREF", "LOAD_CLOSURE")
                 owner = None if is_own else _MISSING
     return found
 
@@ -243,10 +249,11 @@ def constant_of(value: Any, names: set[str], depth: int) -> Any:
     if isinstance(value, ms.Parameter):
         return id(value)
     if isinstance(value, (ms.Tensor, np.ndarray)):
-        is_small = value.size <= _MOST_ELEMENTS
-        return id(value), np.asarray(value).tobytes() if is_small else b""
+        return id(value), _array_of(value).tobytes() if value.size <= _MOST_ELEMENTS else b""
     if depth == 0 or isinstance(value, (nn.Cell, FunctionType, ModuleType)):
         return id(value)
+    if isinstance(value, (dict, list, tuple, set, frozenset)) and len(value) > _MOST_PARTS:
+        return id(value), len(value)
     inner = partial(constant_of, names=names, depth=depth - 1)
     if isinstance(value, dict):
         return type(value), [(repr(key), inner(one)) for key, one in value.items()]
@@ -262,6 +269,13 @@ def constant_of(value: Any, names: set[str], depth: int) -> Any:
     return id(value), read, [inner(kind) for kind in kinds if not _is_of_library(kind.__module__)]
 
 
+def _array_of(value: Any) -> Any:
+    """The values of a tensor or an array; numpy has no bfloat16."""
+    if isinstance(value, ms.Tensor):
+        return (value.astype(ms.float32) if value.dtype == ms.bfloat16 else value).asnumpy()
+    return value
+
+
 def _folded(value: Any) -> Any:
     """A tensor by its identity, and its values unless they are an input of the graph.
 
@@ -269,6 +283,6 @@ def _folded(value: Any) -> Any:
     """
     if value is None or value.size > _MOST_ELEMENTS:
         return id(value), b""
-    values = value.asnumpy()
+    values = _array_of(value)
     is_input = isinstance(value, ms.Parameter) and not ((values == 0).all() or (values == 1).all())
     return id(value), b"" if is_input else values.tobytes()

@@ -170,6 +170,11 @@ def test_what_is_drawn_is_drawn_once(tmp_path: Path) -> None:
             "label = torch.ones_like(label)", "label = torch.rand(4, 1)", id="an input is drawn"
         ),
         pytest.param(
+            "label = torch.ones_like(label)",
+            "other = label\n    other.fill_(1.0)",
+            id="an input is changed under another name",
+        ),
+        pytest.param(
             "    losses.append(",
             "    losses.append(torch.rand(1).item())\n    losses.append(",
             id="numbers are drawn",

@@ -30,6 +30,7 @@ from isograd.convert.training.paths import (
     names_read,
     path_of,
     read_by,
+    root_of,
     scope_of,
     statement_call,
 )
@@ -178,20 +179,35 @@ class _Between:
     def __post_init__(self) -> None:
         self.freedom = Freedom(self.file)
         self.results = {*self.first.outputs}.union(*map(bound_by, self.first.forward))
+        self.own_names = set().union(*map(bound_by, self.first.loop.body))
 
     def are_harmless(self) -> bool:
         """Whether each does the same once the second step is taken."""
         learning = self._learning()
-        own = set().union(*map(bound_by, self.first.loop.body)) - learning
+        own = self.own_names - learning
         given = {part.arg for part in self.file.tree.of(ast.arg)} - own
         for s in self.statements:
             if not _holds_plain_statements(s) or self._draws(s):
                 return False
-            if not (self.freedom.is_free(s) or self.freedom.is_write_to(own, s)):
+            is_write = not self.freedom.is_free(s)
+            if is_write and not self.freedom.is_write_to(own, s):
+                return False
+            if is_write and any(self._is_shared(name) for name in changed_by(s, self.file)):
                 return False
             if (read_by(s) | paths_read(s)) & learning or _computes_of(given, s):
                 return False
         return True
+
+    def _is_shared(self, name: str) -> bool:
+        """Whether a tensor may have another name, which would see what is written into it."""
+        for node in self.file.tree.of(ast.Assign):
+            bound = bound_by(node)
+            for value in getattr(node.value, "elts", [node.value]):
+                root = root_of(value)
+                read = "" if root is None or self.file.use(root) is not None else root.id
+                if (read == name and bound != {name}) or (name in bound and read in self.own_names):
+                    return True
+        return False
 
     def _learning(self) -> set[str]:
         """Names and paths that may be, or hold, parameters of the networks and what steps."""

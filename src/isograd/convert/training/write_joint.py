@@ -92,8 +92,9 @@ class JointWriter(Writer):
         taken = {*self.used(), *second.used(), *self.inputs, *self._results()}
         self.name_parts(taken)
         second.name_parts(taken)
-        self.share, self.back, self.found, self.learns = (
-            unused(name, taken) for name in ("shared_fn", "pull_back", "found", "learns_beside")
+        own = ("shared_fn", "pull_back", "found", "learns_beside", "weights")
+        self.share, self.back, self.found, self.learns, self.weights = (
+            unused(name, taken) for name in own
         )
         names = joint.second.names.inputs
         of_share = [name for path, name in names.items() if path in paths_read(*again)]
@@ -125,10 +126,14 @@ class JointWriter(Writer):
         learns = "True"
         if self.joint.beside is not None:
             names = self.joint.second.names.objects
-            called = "".join(f"{names[path]}, " for path in self.joint.beside).rstrip()
-            learns = f"_isograd_learns({second.optimizer}, ({called}))"
-        weights = f"{second.optimizer}.parameters if {self.learns} else None"
-        return [f"    {self.learns} = {learns}", *second.gradient(places, weights)]
+            called = ", ".join(names[path] for path in self.joint.beside)
+            one = "," if len(self.joint.beside) == 1 else ""
+            learns = f"_isograd_learns({second.optimizer}, ({called}{one}))"
+        return [
+            f"    {self.learns} = {learns}",
+            f"    {self.weights} = {second.optimizer}.parameters if {self.learns} else None",
+            *second.gradient(places, self.weights),
+        ]
 
     def _step_of_both(self) -> list[str]:
         joint, second = self.joint, self.second

@@ -37,13 +37,16 @@ class Constants:
 
     def __init__(self, parts: Any, steps: Any = ()) -> None:
         parts = [part for part in parts if not isinstance(part, GraphOptimizer)]
-        cells = [own for part in parts for cell in cells_of(part) for own in all_cells(cell)]
+        cells = [
+            own for part in parts for cell in cells_of(part) for _, own in cell.cells_and_names()
+        ]
         others = [getattr(part, "__self__", part) for part in parts]
         others += [value for cell in cells for value in vars(cell).values()]
         others = [one for one in others if _is_of_program(one)]
         self.names, functions = read_by((*parts, *steps), cells, others)
         readers = [one for cell in cells for one in _of_cell(cell, self.names)]
-        readers += [one for function in functions for one in _of_function(function, self.names)]
+        for function, own in functions.items():
+            readers += _of_function(function, own, self.names)
         readers += [(type(one).__name__, partial(_same, one)) for one in others]
         found = [(name, read, read()) for name, read in readers]
         self.fixed = [one for one in found if _is_fixed(one[2])]
@@ -82,11 +85,6 @@ def cells_of(part: Any) -> list[Any]:
     return [own] if isinstance(own, nn.Cell) else []
 
 
-def all_cells(cell: Any) -> list[Any]:
-    """A cell and all in it."""
-    return [own for _, own in cell.cells_and_names()]
-
-
 def _same(value: Any) -> Any:
     return value
 
@@ -120,15 +118,15 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
             yield from _codes(part)
 
 
-def read_by(parts: Any, cells: Any, others: Any) -> tuple[set[str], list[FunctionType]]:
-    """The names that functions read, with the functions: those of the parts and what they call.
+def read_by(parts: Any, cells: Any, others: Any) -> tuple[set[str], dict[FunctionType, set[str]]]:
+    """All names that are read, and each function's: those of the parts and what they call.
 
     others: objects of the program that are no cells.
     """
     methods: dict[str, list[Any]] = {}
     hidden: dict[str, list[Any]] = {}
     names: set[str] = set()
-    found: dict[FunctionType, None] = {}
+    found: dict[FunctionType, set[str]] = {}
     waiting = [*parts, *(type(cell).construct for cell in cells)]
 
     def add(owner: Any) -> None:
@@ -149,19 +147,18 @@ def read_by(parts: Any, cells: Any, others: Any) -> tuple[set[str], list[Functio
         function = _function_of(waiting.pop())
         if function is None or function in found:
             continue
-        found[function] = None
-        own = _names_in(function)
+        own = found[function] = _names_in(function)
         waiting += [one for name in own - names for one in methods.get(name, ())]
         waiting += [one for name in own if "super" in own for one in hidden.get(name, ())]
         names |= own
-        for _, read in _around(function):
+        for _, read in _around(function, own):
             value = read()
             waiting.append(value)
             owner = value if isinstance(value, ModuleType) else type(value)
             if owner not in owners and (owner is value or _is_of_program(value)):
                 owners[owner] = None
                 add(owner)
-    return names, [*found]
+    return names, found
 
 
 def _names_in(function: FunctionType) -> set[str]:
@@ -192,12 +189,14 @@ def _function_of(value: Any) -> FunctionType | None:
     return value if isinstance(value, FunctionType) else None
 
 
-def _around(function: FunctionType) -> Iterator[tuple[str, Any]]:
+def _around(function: FunctionType, own: set[str]) -> Iterator[tuple[str, Any]]:
     """What a function reads of its module and of the functions around it, with what reads it.
+
+    own: the names that it reads.
 
     A library's functions may be made of the program's: they have those around them.
     """
-    for name in _names_in(function) if not _is_of_library(function.__module__) else ():
+    for name in own if not _is_of_library(function.__module__) else ():
         if name in function.__globals__:
             yield name, partial(function.__globals__.get, name, _MISSING)
     cells = function.__closure__ or ()
@@ -205,14 +204,16 @@ def _around(function: FunctionType) -> Iterator[tuple[str, Any]]:
         yield name, partial(getattr, cell, "cell_contents", _MISSING)
 
 
-def _of_function(function: FunctionType, names: set[str]) -> Iterator[tuple[str, Any]]:
+def _of_function(
+    function: FunctionType, own: set[str], names: set[str]
+) -> Iterator[tuple[str, Any]]:
     """What a function of the program reads around it, but for functions and libraries."""
-    for name, read in _around(function) if not _is_of_library(function.__module__) else ():
+    for name, read in _around(function, own) if not _is_of_library(function.__module__) else ():
         value = read()
         if isinstance(value, ModuleType):
             if not _is_of_library(value.__name__):
-                own = vars(value)
-                yield from ((key, partial(own.get, key, _MISSING)) for key in names & {*own})
+                held = vars(value)
+                yield from ((key, partial(held.get, key, _MISSING)) for key in names & {*held})
         elif not isinstance(value, FunctionType):
             yield name, read
 

@@ -57,19 +57,20 @@ class Steps:
         self.make, self.parts = make, parts
         self.made: list[tuple[Constants, Any]] = []
         self.settled: set[Any] = set()
-        self.calls: list[Any] = [partial(self.call, n) for n in range(len(self.current()))]
+        count = len(self.current()[1])
+        self.calls: list[Any] = [partial(self.call, number) for number in range(count)]
 
     def callable(self) -> Any:
         """What calls the step, or a tuple of what calls each of several."""
         return self.calls[0] if len(self.calls) == 1 else tuple(self.calls)
 
     def current(self) -> Any:
-        """The steps whose constants are what they are now."""
+        """The constants that are as they are now, and the steps with these."""
         changed = ""
         for constants, steps in reversed(self.made):
             name = constants.changed()
             if not name:
-                return steps
+                return constants, steps
             changed = changed or name
         if len(self.made) == _MANY:
             message = f"steps are compiled again and again, as {changed} changes. {OTHER}"
@@ -78,17 +79,15 @@ class Steps:
         several = made if isinstance(made, tuple) else (made,)
         steps = [_once_compiled(one) for one in several]
         self.made.append((Constants(self.parts, several), steps))
-        return steps
+        return self.made[-1]
 
     def call(self, number: int, *values: Any, **by_name: Any) -> Any:
         """Take one of the steps."""
-        step = self.current()[number]
-        result = step(*values, **by_name)
-        if step not in self.settled:
-            self.settled.add(step)
-            for constants, steps in self.made:
-                if step in steps:
-                    constants.settle()
+        constants, steps = self.current()
+        result = steps[number](*values, **by_name)
+        if steps[number] not in self.settled:
+            self.settled.add(steps[number])
+            constants.settle()
         return result
 
 

@@ -67,18 +67,9 @@ def _is_unseen(node: ast.Attribute, file: FileEdit) -> bool:
     return not (held and held <= PARAMETER_CONTAINERS and reads_elements(node, file.tree))
 
 
-def _in_class(node: ast.AST, parents: dict[ast.AST, ast.AST]) -> bool:
-    """Whether a node stands in the body of a class."""
-    while node in parents:
-        node = parents[node]
-        if isinstance(node, ast.ClassDef):
-            return True
-    return False
-
-
 def loose_parameters(edit: FileEdit) -> Iterator[ast.Call]:
     """Parameters that are made outside of classes."""
     for call in edit.tree.of(ast.Call):
         if edit.api_of_call(call) in ("torch.nn.Parameter", "torch.nn.parameter.Parameter"):
-            if not _in_class(call, edit.tree.parents):
+            if edit.tree.owner(call) is None:
                 yield call

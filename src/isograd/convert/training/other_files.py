@@ -14,9 +14,6 @@ from isograd.static_graph.find import find_reached_in
 from isograd.static_graph.rule import Occurrence
 from isograd.static_graph.scope import FileScope
 
-#: So many files import a name from each other.
-_DEEPEST = 8
-
 
 class OtherFiles:
     """Asks of one project: trees by the names of files; reading: a file by its name."""
@@ -28,13 +25,16 @@ class OtherFiles:
         reading: Callable[[str], FileEdit | None],
     ) -> None:
         self._trees, self._imports, self._reading = trees, imports, reading
+        self._files = {tree: name for name, tree in trees.items()}
         self._scopes: dict[str, FileScope] = {}
 
     def function(self, file: str, node: ast.AST) -> tuple[str, ast.FunctionDef] | None:
         """The function of another file that an expression names, with its file."""
-        module, _, name = self._scope(file).qualified(node).rpartition(".")
-        other = self._imports.file_of(file, module) if module else ""
-        return self._defined(other, name, 0) if other in self._trees else None
+        found = self._scope(file).elsewhere(node)
+        function = None if found is None else found[0].functions.get(found[1])
+        if found is None or function is None:
+            return None
+        return self._files[found[0].tree], function
 
     def problem(self, file: str, function: ast.FunctionDef) -> str:
         """Why a function is no part of a static graph; empty where nothing is known of it."""
@@ -88,15 +88,6 @@ class OtherFiles:
     def _module(self, file: str, module: str) -> FileScope | None:
         other = self._imports.file_of(file, module)
         return self._scope(other) if other in self._trees else None
-
-    def _defined(self, file: str, name: str, depth: int) -> tuple[str, ast.FunctionDef] | None:
-        """The function under a name of a file, also one that it imports itself."""
-        scope = self._scope(file)
-        if name in scope.functions:
-            return file, scope.functions[name]
-        module, _, last = scope.imports.get(name, "").rpartition(".")
-        other = self._imports.file_of(file, module) if module and depth < _DEEPEST else ""
-        return self._defined(other, last, depth + 1) if other in self._trees else None
 
 
 def place_of(found: Occurrence, module: ast.Module) -> str:

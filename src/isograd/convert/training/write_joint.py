@@ -14,7 +14,7 @@ class JointWriter(Writer):
     """The edits of a joint's loop: it writes the first step and, in its place, both.
 
     second: what knows the names of the second step.  inputs: of both steps, by their names in the
-    step, with what is given for each.  given: the second's, by its paths, with their names there.
+    step, with what is given for each.  given_names: the second's names there, by its paths.
     renamed: the second's results that get their names where it has stood, with other ones before.
     """
 

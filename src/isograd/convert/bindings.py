@@ -10,6 +10,7 @@ from functools import cached_property
 
 from isograd.convert.data_aliases import owner_of
 from isograd.convert.held_results import gives_held, gives_several_held
+from isograd.convert.indexes import has_inner_steps
 from isograd.convert.origins import (
     SEVERAL,
     Binding,
@@ -20,13 +21,7 @@ from isograd.convert.origins import (
     origin_of_write,
     unrepeated,
 )
-from isograd.convert.tree import (
-    Tree,
-    defaults_of,
-    has_inner_steps,
-    names_of,
-    pairs_of,
-)
+from isograd.convert.tree import Tree, defaults_of, names_of, pairs_of
 
 ScopeNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Module
 _BRACKETS = (ast.List, ast.Tuple, ast.Set, ast.Dict, ast.ListComp, ast.DictComp)

@@ -160,6 +160,11 @@ class FileFacts:
         return Held(self.tree, self.named, self.attribute_values)
 
     @cached_property
+    def apis(self) -> frozenset[str]:
+        """The APIs of torch that the file names."""
+        return frozenset(self.named.values())
+
+    @cached_property
     def _lists_hold_none(self) -> bool:
         return hold_none(self.tree, self.api_of_call)
 

@@ -7,12 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 
-from isograd.convert.tree import (
-    first_argument,
-    is_none,
-    is_true,
-    parts_of,
-)
+from isograd.convert.indexes import parts_of
+from isograd.convert.tree import first_argument, is_none, is_true
 from isograd.scan.behaviour import VIEWS
 
 #: Methods that return several views.

@@ -5,10 +5,21 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
+from functools import cache
 
 from isograd.scan.names import torch_names
+from isograd.static_graph.scope import below
 
-_ASSIGNS = re.compile(r"^[ \t]*\w+[ \t]*=[ \t]*\w+(?:\.\w+)+[ \t]*(?:#.*)?$", re.MULTILINE)
+_ASSIGNS = re.compile(r"^[ \t]*\w+[ \t]*=[ \t]*\w+(?:\.\w+)*\.(\w+)[ \t]*(?:#.*)?$", re.MULTILINE)
+
+
+@cache
+def _last_names() -> frozenset[str]:
+    """`distributions` of `torch.distributions`: the last names of torch's packages."""
+    names = torch_names()
+    spelled = (old for old, new in names.spelled.items() if names.kind(new) == "m")
+    packages = (name for name, kind in names.kinds.items() if kind == "m")
+    return frozenset(name.rpartition(".")[2] for name in (*packages, *spelled))
 
 
 def import_packages(text: str, tree: ast.Module) -> str:
@@ -16,9 +27,9 @@ def import_packages(text: str, tree: ast.Module) -> str:
 
     An alias is a name that nothing else in the file binds.
     """
-    if "torch" not in text or not _ASSIGNS.search(text):
+    if "torch" not in text or _last_names().isdisjoint(_ASSIGNS.findall(text)):
         return text
-    nodes = list(ast.walk(tree))
+    nodes = below(tree)
     imported = _imported(nodes)
     bound = Counter(_bound(nodes))
     in_classes = {part for node in nodes if isinstance(node, ast.ClassDef) for part in node.body}

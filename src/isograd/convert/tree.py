@@ -11,16 +11,15 @@ from itertools import chain
 from operator import attrgetter
 from typing import TypeVar, overload
 
-from isograd.static_graph.scope import below, children
+from isograd.static_graph.scope import LEAVES, below, children
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _SCOPES = (*_FUNCTIONS, ast.ClassDef)
+_BODIES = frozenset((ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
 #: Nodes that read or bind names.
 _NAMED = frozenset(
     (ast.Name, ast.arg, ast.FormattedValue, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 )
-#: Nodes without others in them.
-_LEAVES = frozenset((ast.Name, ast.Constant, ast.Pass, ast.Break, ast.Continue, ast.alias))
 _START = attrgetter("lineno", "col_offset")
 _END = attrgetter("end_lineno", "end_col_offset")
 _Node = TypeVar("_Node", bound=ast.AST)
@@ -63,6 +62,10 @@ class Tree:
     #: The nodes below each that has some.
     children: dict[ast.AST, list[ast.AST]] = field(default_factory=dict)
     _walked: dict[ast.AST, list[ast.AST]] = field(default_factory=dict)
+    #: The functions around the nodes that were asked for.
+    _functions: dict[ast.AST, ast.FunctionDef | ast.AsyncFunctionDef | None] = field(
+        default_factory=dict
+    )
     _of: dict[tuple[type[ast.AST], ...], list[ast.AST]] = field(default_factory=dict)
 
     def walked(self, node: ast.AST) -> list[ast.AST]:
@@ -106,6 +109,15 @@ class Tree:
         return Counter(getattr(node, "id", getattr(node, "name", "")) for node in self.binding)
 
     @cached_property
+    def defined(self) -> dict[str, list[ast.AST]]:
+        """The functions and classes of each name, anywhere in the file."""
+        found: dict[str, list[ast.AST]] = {}
+        for node in self.binding:
+            if not isinstance(node, ast.Name):
+                found.setdefault(getattr(node, "name", ""), []).append(node)
+        return found
+
+    @cached_property
     def values_of_module(self) -> dict[str, list[ast.expr]]:
         """What assignments outside of functions bind to names."""
         found: dict[str, list[ast.expr]] = {}
@@ -147,12 +159,14 @@ class Tree:
 
     def function(self, node: ast.AST) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
         """The function in whose body a node stands; None at the level of a module or class."""
-        for part in self.above(node):
-            if isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                return part
-            if isinstance(part, ast.ClassDef):
-                return None
-        return None
+        if node in self._functions:
+            return self._functions[node]
+        part = self.parents.get(node)
+        while part is not None and part.__class__ not in _BODIES:
+            part = self.parents.get(part)
+        found = part if isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef)) else None
+        self._functions[node] = found
+        return found
 
     def owner(self, node: ast.AST) -> ast.ClassDef | None:
         """The innermost class around a node."""
@@ -255,7 +269,7 @@ def read_tree(module: ast.Module, kinds: Collection[type]) -> Tree:
             nodes.append(node)
         if kind in _NAMED:
             _note(tree, node)
-        if kind in _LEAVES:
+        if kind in LEAVES:
             continue
         found = children(node)
         if found:
@@ -330,11 +344,6 @@ def defaults_of(function: _Function) -> dict[str, ast.expr]:
     return found | {part.arg: value for part, value in named if value is not None}
 
 
-def parts_of(index: ast.expr) -> list[ast.expr]:
-    """What an index says of each axis."""
-    return index.elts if isinstance(index, ast.Tuple) else [index]
-
-
 def is_true(node: ast.AST) -> bool:
     """Whether an expression is True."""
     return isinstance(node, ast.Constant) and node.value is True
@@ -343,31 +352,6 @@ def is_true(node: ast.AST) -> bool:
 def is_none(node: ast.AST) -> bool:
     """Whether an expression is None."""
     return isinstance(node, ast.Constant) and node.value is None
-
-
-def is_ellipsis(node: ast.AST) -> bool:
-    """`…` in an index."""
-    return isinstance(node, ast.Constant) and node.value is ...
-
-
-def has_inner_steps(index: ast.expr) -> bool:
-    """Whether an index steps along an axis that may be neither the first nor the last.
-
-    The gradient of MindSpore's own slices raises there on a CPU: "StridedSliceGrad, 6 input memory
-    out of bounds" for `x[:, ::2]` of three axes (2.10, tests/convert/test_executed.py).
-    """
-    if not isinstance(index, ast.Tuple):
-        return False
-    stepped = [
-        place
-        for place, part in enumerate(index.elts)
-        if isinstance(part, ast.Slice) and part.step is not None
-    ]
-    if len(stepped) != 1:
-        return len(stepped) > 1
-    (place,) = stepped
-    is_last = any(map(is_ellipsis, index.elts[:place])) and place == len(index.elts) - 1
-    return place > 0 and not is_last
 
 
 def pairs_of(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:

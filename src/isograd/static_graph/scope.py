@@ -87,6 +87,8 @@ _NO_NODES = frozenset(
     "ctx op ops id attr arg name names asname module level kind n s conversion simple is_async "
     "type_comment rest kwd_attrs tag".split()
 )
+#: Nodes without others in them.
+LEAVES = frozenset((ast.Name, ast.Constant, ast.Pass, ast.Break, ast.Continue, ast.alias))
 #: Lists that hold None where a default is missing, or a dictionary is given by `**`.
 _WITH_GAPS = frozenset(("kw_defaults", "keys"))
 
@@ -118,7 +120,8 @@ def below(root: ast.AST) -> list[ast.AST]:
     """
     found = [root]
     for node in found:
-        found += children(node)
+        if node.__class__ not in LEAVES:
+            found += children(node)
     return found
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from isograd.convert.analysis.own_lists import is_own_list
+from isograd.static_graph.scope import below, children
 
 #: Methods that the static graph runs as plain Python, outside the gradient.
 _METHODS = frozenset("pop insert extend reverse".split())
@@ -36,11 +37,11 @@ class Change:
 
 def changes_of(function: _Function) -> Iterator[Change]:
     """The changes that can be written as a new value of the list's name: `kept = kept[:-1]`."""
-    nodes = list(ast.walk(function))
-    calls = [(node, name) for node in nodes if (name := _changed_name(node))]
+    nodes = below(function)
+    calls = [(node, name) for node in nodes if (name := changed_name(node))]
     if not calls:
         return
-    parents = {child: node for node in nodes for child in ast.iter_child_nodes(node)}
+    parents = {child: node for node in nodes for child in children(node)}
     for call, name in calls:
         assert isinstance(call, ast.Call)
         statement = _statement(call, function, parents)
@@ -53,7 +54,7 @@ def changes_of(function: _Function) -> Iterator[Change]:
             yield change
 
 
-def _changed_name(node: ast.AST) -> str:
+def changed_name(node: ast.AST) -> str:
     """The name of `name.pop()` and its like; empty for anything else."""
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.keywords:
         return ""
@@ -82,7 +83,7 @@ def _statement(call: ast.Call, function: _Function, parents: _Parents) -> ast.st
     None also where the statement stands in a while loop, a try, a branch that a tensor may decide,
     or a loop through the list.
     """
-    name = _changed_name(call)
+    name = changed_name(call)
     node: ast.AST = call
     while not isinstance(node, ast.stmt):
         node = parents[node]

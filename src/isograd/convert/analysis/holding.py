@@ -30,6 +30,9 @@ _DICTIONARIES = frozenset(("__dict__", "_modules"))
 _MODES = frozenset(("torch.no_grad", "torch.enable_grad", "torch.inference_mode"))
 #: What looks at classes and calls none.
 _ASKS = frozenset("isinstance issubclass super hasattr getattr setattr type".split())
+_READ = frozenset(
+    (ast.Attribute, ast.Dict, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef, ast.Call)
+)
 _ADDS = frozenset(("add_module", "register_module"))
 
 
@@ -40,6 +43,8 @@ class Reader(TermReader):
         """All that a file says; attributes: names of what layers hold."""
         found = Holding()
         for node in self.tree.nodes:
+            if node.__class__ not in _READ:
+                continue
             if isinstance(node, ast.Attribute):
                 if node.attr in attributes:
                     self._note_owner(node.value, found)

@@ -166,11 +166,15 @@ class Held:
     bound: Mapping[tuple[ast.AST, str], list[ast.expr]]
     #: The attributes of the classes that were asked for, as `_bound_otherwise` gives them.
     _otherwise: dict[ast.ClassDef, set[str]] = field(default_factory=dict)
+    _classes: dict[ast.expr, frozenset[str]] = field(default_factory=dict)
 
     def classes(self, node: ast.expr) -> frozenset[str]:
         """The classes; empty where others may be."""
-        if not is_path(node):
-            return frozenset()
+        if node not in self._classes:
+            self._classes[node] = self._read(node) if is_path(node) else frozenset()
+        return self._classes[node]
+
+    def _read(self, node: ast.expr) -> frozenset[str]:
         found = self._apis(self.tested(node))
         if found:
             return found

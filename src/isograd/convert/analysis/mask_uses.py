@@ -10,7 +10,8 @@ import ast
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from isograd.convert.tree import Tree, parts_of
+from isograd.convert.indexes import parts_of
+from isograd.convert.tree import Tree
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -142,10 +143,16 @@ class MaskUses:
         if not is_own:
             return None
         name = getattr(call.func, "attr", getattr(call.func, "id", ""))
-        defined = [part for part in self.tree.binding if getattr(part, "name", "") == name]
+        defined = self.tree.defined.get(name, [])
         if len(defined) != 1 or not isinstance(defined[0], _FUNCTIONS):
             return None
         return defined[0]
+
+    def returned(self, function: _Function) -> Iterator[ast.expr]:
+        """What a function returns."""
+        for part in self.tree.walked(function):
+            if isinstance(part, ast.Return) and part.value is not None:
+                yield part.value
 
 
 def _gives_dtype(call: ast.Call, api_of: Callable[[ast.AST], str]) -> bool:
@@ -177,10 +184,3 @@ def _parameter(
     if any(isinstance(part, ast.Starred) for part in before) or at >= len(places):
         return ""
     return places[at]
-
-
-def returned(function: _Function) -> Iterator[ast.expr]:
-    """What a function returns."""
-    for part in ast.walk(function):
-        if isinstance(part, ast.Return) and part.value is not None:
-            yield part.value

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 
+from isograd.static_graph.scope import below
+
 WORD = ".training"
 
 
@@ -12,7 +14,10 @@ def modes_read(tree: ast.Module) -> frozenset[str]:
 
     What a module reads of itself is left out: it gets its mode as a whole.
     """
-    nodes = list(ast.walk(tree))
+    nodes = below(tree)
+    read = {root for node in nodes if (root := _root_of_mode(node))}
+    if not read:
+        return frozenset()
     assigned = {
         target.id
         for node in nodes
@@ -20,22 +25,20 @@ def modes_read(tree: ast.Module) -> frozenset[str]:
         for target in node.targets
         if isinstance(target, ast.Name)
     }
-    others = _bound_otherwise(nodes)
-    found: set[str] = set()
-    for node in nodes:
-        if not isinstance(node, ast.Attribute) or node.attr != WORD[1:]:
-            continue
-        if not isinstance(node.ctx, ast.Load) or isinstance(node.value, ast.Call):
-            continue  # `nn.Linear(2, 2).training` is seen where the layer is made
-        root: ast.expr = node.value
-        while isinstance(root, (ast.Attribute, ast.Subscript)):
-            root = root.value
-        name = getattr(root, "id", "")
-        if name in ("self", "cls"):
-            continue
-        if name in assigned and name not in others:
-            found.add(name)
-    return frozenset(found)
+    return frozenset(read & assigned - _bound_otherwise(nodes))
+
+
+def _root_of_mode(node: ast.AST) -> str:
+    """`net` of `net.stem.training` where it is read; empty for a module's own mode."""
+    if not isinstance(node, ast.Attribute) or node.attr != WORD[1:]:
+        return ""
+    if not isinstance(node.ctx, ast.Load) or isinstance(node.value, ast.Call):
+        return ""  # `nn.Linear(2, 2).training` is seen where the layer is made
+    root: ast.expr = node.value
+    while isinstance(root, (ast.Attribute, ast.Subscript)):
+        root = root.value
+    name = getattr(root, "id", "")
+    return "" if name in ("self", "cls") else name
 
 
 def _bound_otherwise(nodes: list[ast.AST]) -> set[str]:

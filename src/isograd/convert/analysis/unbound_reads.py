@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
+from isograd.static_graph.scope import below, children
+
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
@@ -42,9 +44,9 @@ def names_in(node: ast.AST, hidden: frozenset[str] = frozenset()) -> Iterator[as
     if isinstance(node, _SCOPES):
         return
     if isinstance(node, _COMPREHENSIONS):
-        bound = (part for one in node.generators for part in ast.walk(one.target))
+        bound = (part for one in node.generators for part in below(one.target))
         hidden = hidden | {part.id for part in bound if isinstance(part, ast.Name)}
-    for child in ast.iter_child_nodes(node):
+    for child in children(node):
         yield from names_in(child, hidden)
 
 
@@ -53,7 +55,7 @@ def _own_names(function: _Function) -> frozenset[str]:
     given = function.args
     arguments = [*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg]
     known = {one.arg for one in arguments if one is not None}
-    for node in ast.walk(function):
+    for node in below(function):
         if isinstance(node, ast.Name) and node.id in _TELLING:
             return frozenset()
         if isinstance(node, (ast.Global, ast.Nonlocal)):
@@ -64,7 +66,7 @@ def _own_names(function: _Function) -> frozenset[str]:
             known.add(node.name or "")
         elif isinstance(node, _SCOPES) and node is not function:
             known.add(getattr(node, "name", ""))
-            known.update(part.id for part in ast.walk(node) if isinstance(part, ast.Name))
+            known.update(part.id for part in below(node) if isinstance(part, ast.Name))
     bound = {
         part.id
         for statement in function.body
@@ -131,7 +133,7 @@ class _Reads:
         read = {part.id for part in names if isinstance(part.ctx, ast.Load)}
         walrus = {
             part.target.id
-            for part in ast.walk(node)
+            for part in below(node)
             if isinstance(part, ast.NamedExpr) and isinstance(part.target, ast.Name)
         }
         self.found |= ((read - walrus) | (stored if is_changed else set())) & self.own - bound

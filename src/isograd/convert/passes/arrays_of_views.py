@@ -5,11 +5,12 @@ from __future__ import annotations
 import ast
 
 from isograd.convert.file import FileEdit
+from isograd.convert.indexes import parts_of
 from isograd.convert.origins import is_taken_by_copy
 from isograd.convert.passes.elements import may_be_positions, written_place
 from isograd.convert.passes.example import Example
 from isograd.convert.passes.indexed_copies import written_around
-from isograd.convert.tree import pairs_of, parts_of
+from isograd.convert.tree import pairs_of
 
 #: What gives the tensor itself, for an array as well.
 _SAME = frozenset("detach cpu data contiguous".split())

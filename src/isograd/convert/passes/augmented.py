@@ -9,6 +9,7 @@ from isograd.convert.aliases import Scope
 from isograd.convert.data_aliases import is_data
 from isograd.convert.file import FileEdit
 from isograd.convert.held_results import gives_held
+from isograd.convert.indexes import has_inner_steps, parts_of
 from isograd.convert.operator_signs import SIGNS
 from isograd.convert.origins import Reach
 from isograd.convert.passes.elements import (
@@ -39,11 +40,7 @@ from isograd.convert.passes.reach_of_writes import (
     write_view,
 )
 from isograd.convert.passes.saved_values import of_old_values
-from isograd.convert.tree import (
-    defaults_of,
-    has_inner_steps,
-    parts_of,
-)
+from isograd.convert.tree import defaults_of
 
 #: What is added to lists and texts.
 _PLAIN = (ast.List, ast.ListComp, ast.Tuple, ast.JoinedStr)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 
-from isograd.convert.analysis.mask_uses import SEVERAL, MaskUses, returned
+from isograd.convert.analysis.mask_uses import SEVERAL, MaskUses
 from isograd.convert.file import FileEdit
 from isograd.convert.integer_expressions import POSITIONS
 from isograd.convert.passes.elements import is_without_gradient
@@ -100,7 +100,7 @@ class BooleanGradients:
         """Stop the gradient behind the comparison; of what is no tensor that is itself."""
         if file.settings.compiles_steps or not file.imported.torch:
             return False  # a graph adds them
-        for value in ast.iter_child_nodes(node):
+        for value in file.tree.children.get(node, ()):
             inner = value.value if isinstance(value, ast.keyword) else value
             if not isinstance(inner, _MASKS) or is_without_gradient(inner, file):
                 continue
@@ -148,7 +148,7 @@ def _is_mask(node: ast.expr, file: FileEdit, uses: MaskUses, depth: int = _DEPTH
     function = uses.function_of(node)
     if function is None:
         return isinstance(node.func, ast.Attribute) and node.func.attr in _CONDITIONS
-    return any(_is_mask(value, file, uses, depth - 1) for value in returned(function))
+    return any(_is_mask(value, file, uses, depth - 1) for value in uses.returned(function))
 
 
 def _may_learn(node: ast.expr, file: FileEdit, depth: int = _DEPTH) -> bool:

@@ -8,6 +8,7 @@ from isograd.convert import layout
 from isograd.convert.aliases import Scope
 from isograd.convert.data_aliases import is_data
 from isograd.convert.file import FileEdit
+from isograd.convert.indexes import is_ellipsis, parts_of
 from isograd.convert.origins import Reach, origin_of_write
 from isograd.convert.passes.module_contents import registered_buffers
 from isograd.convert.passes.reach_of_writes import (
@@ -17,11 +18,7 @@ from isograd.convert.passes.reach_of_writes import (
     scope_of,
 )
 from isograd.convert.places import place as place_of
-from isograd.convert.tree import (
-    is_ellipsis,
-    names_of,
-    parts_of,
-)
+from isograd.convert.tree import names_of
 from isograd.scan.values import PARAMETER
 
 #: What may be a tensor of positions or a mask in an index.

@@ -12,13 +12,14 @@ from collections.abc import Sequence
 
 from isograd.convert.analysis.integers import is_integer
 from isograd.convert.file import FileEdit
+from isograd.convert.indexes import parts_of
 from isograd.convert.origins import called, is_strided, is_taken_by_copy
 from isograd.convert.passes.elements import may_be_positions
 from isograd.convert.passes.example import Example
 from isograd.convert.passes.numpy_arrays import is_array
 from isograd.convert.passes.reach_of_writes import scope_of
 from isograd.convert.places import place
-from isograd.convert.tree import is_laid_out, names_of, pairs_of, parts_of
+from isograd.convert.tree import is_laid_out, names_of, pairs_of
 
 _WRITING = (ast.Assign, ast.AugAssign, ast.Subscript, ast.Call)
 

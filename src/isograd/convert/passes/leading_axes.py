@@ -6,11 +6,12 @@ import ast
 
 from isograd.convert.aliases import Scope
 from isograd.convert.file import FileEdit
+from isograd.convert.indexes import is_ellipsis, parts_of
 from isograd.convert.passes.elements import elements, write_elements
 from isograd.convert.passes.example import Example
 from isograd.convert.passes.reach_of_writes import scope_of
 from isograd.convert.places import place
-from isograd.convert.tree import first_argument, is_ellipsis, is_none, parts_of
+from isograd.convert.tree import first_argument, is_none
 
 #: Methods whose result has the axes of their tensor.
 _KEEPING = frozenset(

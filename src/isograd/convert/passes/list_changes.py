@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from isograd.convert import layout
-from isograd.convert.analysis.changed_lists import Change, changes_of
+from isograd.convert.analysis.changed_lists import Change, changed_name, changes_of
 from isograd.convert.file import FileEdit
 from isograd.convert.passes.example import Example
 from isograd.convert.passes.reach_of_writes import may_be_compiled
@@ -67,7 +67,7 @@ class ListChanges:
     def convert(self, node: ast.AST, file: FileEdit) -> bool:
         """Bind the changed list to its name."""
         assert isinstance(node, ast.Call)
-        if not isinstance(node.func, ast.Attribute) or not may_be_compiled(node, file):
+        if not changed_name(node) or not may_be_compiled(node, file):
             return False
         function = file.tree.function(node)
         found = () if function is None else changes_of(function)

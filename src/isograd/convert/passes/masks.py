@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 
 from isograd.convert.file import FileEdit
+from isograd.convert.indexes import parts_of
 from isograd.convert.integer_expressions import may_be_integer
 from isograd.convert.passes.elements import may_be_positions
 from isograd.convert.passes.numpy_arrays import is_array
 from isograd.convert.passes.reach_of_writes import may_be_compiled, scope_of
 from isograd.convert.places import place
-from isograd.convert.tree import parts_of
 
 #: What makes a mask.
 _CONDITIONS = frozenset(

@@ -47,7 +47,9 @@ class ParameterContainers:
     def convert(self, node: ast.AST, file: FileEdit) -> bool:
         """Ask for the elements by a method, which a graph looks into."""
         assert isinstance(node, ast.Attribute)
-        if not isinstance(node.ctx, ast.Load) or not reads_elements(node, file.tree):
+        if PARAMETER_CONTAINERS.isdisjoint(file.apis) or not isinstance(node.ctx, ast.Load):
+            return False
+        if not reads_elements(node, file.tree):
             return False
         held = file.layers_held(node)
         if held and held <= PARAMETER_CONTAINERS:

@@ -13,6 +13,7 @@ from isograd.convert.file import FileEdit
 from isograd.convert.model import Level
 from isograd.convert.origins import Reach, Sight, origin_of_write, rearranged
 from isograd.scan.values import Api, ClassInfo, Foreign, Value
+from isograd.static_graph.scope import below
 
 LOST = "{0} and {1} share memory in torch; this change does not reach {1} in MindSpore"
 #: What binds names of its own inside an expression.
@@ -263,7 +264,7 @@ def called_by_forward(owner: ast.ClassDef) -> frozenset[str]:
     while waiting:
         method = methods[waiting.pop()]
         own = next((part.arg for part in method.args.args), "")
-        for part in ast.walk(method):
+        for part in below(method):
             if isinstance(part, ast.Attribute) and getattr(part.value, "id", "") == own:
                 if part.attr in methods and part.attr not in found:
                     found.add(part.attr)

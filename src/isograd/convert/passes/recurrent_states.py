@@ -50,12 +50,16 @@ class RecurrentStates:
     def convert(self, node: ast.AST, file: FileEdit) -> bool:
         """Make a tuple of a list where one may be given."""
         assert isinstance(node, ast.Call)
+        if _LSTM not in file.apis or file.settings.layers.is_runtime(_LSTM):
+            return False
         named = [part.value for part in node.keywords if part.arg == "hx"]
         given = [*node.args[1:2], *named]
-        if not given or file.settings.layers.is_runtime(_LSTM):
-            return False
-        states = given[0]
-        if isinstance(states, ast.Starred) or file.layers_held(node.func) != {_LSTM}:
+        states = given[0] if given else None
+        if (
+            states is None
+            or isinstance(states, ast.Starred)
+            or file.layers_held(node.func) != {_LSTM}
+        ):
             return False
         if not _is_tuple(states, file):
             made = f"{file.name('composites.states_of_lstm')}({file.argument(states)})"

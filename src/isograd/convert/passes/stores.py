@@ -6,6 +6,7 @@ import ast
 
 from isograd.convert.data_aliases import is_data
 from isograd.convert.file import FileEdit
+from isograd.convert.indexes import is_ellipsis
 from isograd.convert.origins import Reach, origin_of_write
 from isograd.convert.passes.elements import (
     elements,
@@ -19,10 +20,7 @@ from isograd.convert.passes.example import Example
 from isograd.convert.passes.masks import is_stored_by_mask
 from isograd.convert.passes.reach_of_writes import scope_of, tell, tell_lost, write_view
 from isograd.convert.passes.subscripts import is_stored_by_function
-from isograd.convert.tree import (
-    is_ellipsis,
-    is_laid_out,
-)
+from isograd.convert.tree import is_laid_out
 
 
 class Stores:

@@ -6,6 +6,7 @@ import ast
 import itertools
 
 from isograd.convert.file import FileEdit
+from isograd.convert.indexes import has_inner_steps, is_ellipsis, parts_of
 from isograd.convert.integer_expressions import may_be_integer
 from isograd.convert.operator_signs import SIGNS
 from isograd.convert.passes.augmented import strided
@@ -16,13 +17,7 @@ from isograd.convert.passes.numpy_arrays import is_array, is_of_numpy
 from isograd.convert.passes.order import Stage
 from isograd.convert.passes.reach_of_writes import is_in_forward, scope_of
 from isograd.convert.places import place
-from isograd.convert.tree import (
-    counted_by,
-    has_inner_steps,
-    is_ellipsis,
-    is_none,
-    parts_of,
-)
+from isograd.convert.tree import counted_by, is_none
 
 _SEARCHES = frozenset(("torch.nonzero", "torch.argwhere"))
 _LISTS = (ast.List, ast.ListComp)

@@ -48,12 +48,14 @@ from isograd.scan.values import (
     RAGGED,
     SELECTING,
     TENSOR,
+    TENSORS,
     Api,
     ClassInfo,
     Foreign,
     Instance,
     Made,
     Plain,
+    Returns,
     Scope,
     Tensor,
     Value,
@@ -91,7 +93,12 @@ _CLAMPS = frozenset("clamp clamp_ clip clip_".split())
 #: The first part of what a file imports from.
 _IMPORTS = re.compile(r"^[ \t]*(?:from|import)[ \t]+(\.|\w+)", re.MULTILINE)
 #: What compiled steps are written with, which no import binds yet.
-_WRITTEN = {name: Foreign(said.replace("ms.", "mindspore.", 1)) for name, said in SPELLED.items()}
+_WRITTEN: dict[str, Value] = {
+    **{name: Foreign(said.replace("ms.", "mindspore.", 1)) for name, said in SPELLED.items()},
+    "_isograd_sum": Returns(TENSOR),
+    "_isograd_grad": Returns(Returns(TENSOR)),
+    "_isograd_grads": Returns(Returns(TENSORS)),
+}
 _KINDS = frozenset(
     (ast.Name, ast.Attribute, ast.Call, ast.Dict, ast.Assign, ast.FunctionDef,
      ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)

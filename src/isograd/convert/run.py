@@ -24,14 +24,14 @@ from isograd.convert.analysis.starting import (
 from isograd.convert.analysis.state_dicts import WORD as STATE
 from isograd.convert.analysis.state_dicts import StateFile, may_read_states
 from isograd.convert.analysis.weights_read import ASKED, CONV1D, REASON, reads_conv1d
+from isograd.convert.compiled_steps import compile_steps
 from isograd.convert.conversion import Options, Run
 from isograd.convert.destination import Destination
 from isograd.convert.engine import Engine
-from isograd.convert.entries import Entries
-from isograd.convert.facts import Facts, Member
+from isograd.convert.facts import Member
 from isograd.convert.file import FileEdit
 from isograd.convert.infinities import WRITTEN
-from isograd.convert.located import WITH_MODES, locate
+from isograd.convert.located import WITH_MODES
 from isograd.convert.model import ConvertReport, FileConversion, Finding
 from isograd.convert.names import Index
 from isograd.convert.names_in_strings import LOOKED_IN, LOOKS_UP, SETTINGS, texts_of, words_of
@@ -45,23 +45,18 @@ from isograd.convert.output import (
 from isograd.convert.passes.infinite_scores import LOSSES, infinities_of
 from isograd.convert.places import Place
 from isograd.convert.reading import read_file
+from isograd.convert.run_sources import below, entries_of, located, source_of
 from isograd.convert.settings import Settings
-from isograd.convert.training.project import decide, in_notebooks, may_record, takes_gradients
-from isograd.convert.training.recognise import backward_calls
-from isograd.convert.training.record_files import imports_of
+from isograd.convert.training.project import may_record
 from isograd.convert.walk import Files, find_files
 from isograd.convert.writing import Written, convert_file, own_fault
 from isograd.engine import forked_map
 from isograd.errors import UsageError
 from isograd.files import require_path
-from isograd.knowledge.entry import Entry
 from isograd.knowledge.store import load_knowledge
-from isograd.scan.answers import Answers
 from isograd.scan.names import torch_names
 from isograd.scan.project import ModuleIndex, reading_order
 from isograd.scan.selection import Skipper
-from isograd.scan.sources import Source
-from isograd.scan.state import ModuleSummary
 
 _EVERY = 5
 #: Of files with so much text together the trees are kept from the first reading for the second;
@@ -144,7 +139,7 @@ def _read_all(run: Run) -> None:
     for path, facts in [*run.facts.items()]:
         known = {*facts.classes.values()}
         if any(info.is_mixed and not known.issuperset(info.takers) for info in known):
-            _read_one(run, path, _below(run, path).as_posix())  # what others mix in, once more
+            _read_one(run, path, below(run, path).as_posix())  # what others mix in, once more
     _settle(run, imports)
 
 
@@ -169,8 +164,8 @@ def _read_one(run: Run, path: Path, file: str) -> None:
         read = read_file(path, file)
         if read.source is None:
             return
-        facts, summary = _located(run, path, read.source)
-        place = place_of(run, _below(run, path))
+        facts, summary = located(run, path, read.source)
+        place = place_of(run, below(run, path))
         run.names.note(read.source.tree, place.module, place.package, place.canonical)
     except OSError as error:
         reason = error.strerror or str(error)
@@ -197,7 +192,7 @@ def _read_one(run: Run, path: Path, file: str) -> None:
 def _settle(run: Run, imports: Mapping[Path, list[Path]]) -> None:
     """What holds for all files, now that all are read; imports: of each file, of the project's."""
     if not run.options.eager:
-        _compile_steps(run)
+        compile_steps(run)
     run.reads_states = run.has_states and _may_read_states(run)
     run.layers = layers_of(run.facts.values(), run.knowledge.layer_settings)
     if CONV1D in run.layers.used and not run.layers.is_runtime(CONV1D) and _reads_conv1d(run):
@@ -227,44 +222,6 @@ def _settle(run: Run, imports: Mapping[Path, list[Path]]) -> None:
             run.layers = replace(run.layers, has_modes=True)
 
 
-def _compile_steps(run: Run) -> None:
-    """Write training loops anew, where all of the project can call compiled steps."""
-    takers = [path for path, facts in run.facts.items() if takes_gradients(facts)]
-    notebooks = [_below(run, path).as_posix() for path in takers if path.suffix == SUFFIX]
-    if notebooks:
-        run.training = in_notebooks(notebooks)
-    if notebooks or not takers:
-        return
-    engine = Engine(_entries(run), run.names, Settings(run.options.target))
-    sources = {path: _source(run, path) for path in run.facts}
-
-    def read(path: Path) -> FileEdit | None:
-        source, place = sources[path], place_of(run, _below(run, path))
-        return None if source is None else engine.read(source, run.facts[path], place)
-
-    edits = [edit for edit in map(read, takers) if edit is not None]
-    if not any(backward_calls(edit) for edit in edits):
-        return
-    named = {path: _below(run, path).as_posix() for path in run.facts}
-    paths = {name: path for path, name in named.items()}
-    run.training = decide(
-        edits,
-        [(named[path], facts) for path, facts in run.facts.items()],
-        [(named[path], source.tree) for path, source in sources.items() if source is not None],
-        run.knowledge.layer_arguments,
-        run.knowledge.entries,
-        lambda name: read(paths[name]),
-        imports_of(run.index, named),
-    )
-    for name, new in run.training.files.items():
-        path, source = paths[name], sources[paths[name]]
-        if source is not None:
-            tree = ast.parse(new.text)
-            run.rewritten[path] = Source(source.file, new.text, source.lines, tree)
-            run.facts[path], summary = _located(run, path, run.rewritten[path])
-            run.index.keep(summary)
-
-
 def _may_read_states(run: Run) -> bool:
     """Whether the project may read the names of what a network's `state_dict()` holds."""
 
@@ -272,7 +229,7 @@ def _may_read_states(run: Run) -> bool:
         kept = run.rewritten.get(path) or (run.kept[path].source if path in run.kept else None)
 
         def read() -> tuple[ast.Module, dict[Place, Member], set[Place]]:
-            source = kept or _source(run, path)
+            source = kept or source_of(run, path)
             tree = ast.Module([], []) if source is None else source.tree
             return tree, run.facts[path].members, run.facts[path].unknown
 
@@ -283,11 +240,11 @@ def _may_read_states(run: Run) -> bool:
 
 def _edits(run: Run, is_asked: Callable[[str], object]) -> Iterator[FileEdit]:
     """The files whose text is asked for, read."""
-    engine = Engine(_entries(run), run.names, Settings(run.options.target, run.layers))
+    engine = Engine(entries_of(run), run.names, Settings(run.options.target, run.layers))
     for path, facts in run.facts.items():
-        source = run.rewritten.get(path) or _source(run, path)
+        source = run.rewritten.get(path) or source_of(run, path)
         if source is not None and is_asked(source.text):
-            file = engine.read(source, facts, place_of(run, _below(run, path)))
+            file = engine.read(source, facts, place_of(run, below(run, path)))
             if file is not None:
                 yield file
 
@@ -305,33 +262,6 @@ def _infinite(run: Run) -> frozenset[str]:
         return frozenset()
     found = [infinities_of(file).results() for file in _edits(run, WRITTEN.search)]
     return frozenset().union(*found)
-
-
-def _below(run: Run, path: Path) -> Path:
-    return path.relative_to(run.base)
-
-
-def _source(run: Run, path: Path) -> Source | None:
-    kept = run.kept.get(path)
-    return (kept or read_file(path, _below(run, path).as_posix())).source
-
-
-def _located(run: Run, path: Path, source: Source) -> tuple[Facts, ModuleSummary]:
-    name, package = run.index.names.get(path, ""), run.index.packages.get(path, "")
-    seen = run.index.seen_from(path)
-    attributes = run.knowledge.layer_attributes
-    read = list(run.facts[path].classes.values()) if path in run.facts else []
-    mixed = {info.name: info for info in read if info.is_mixed}
-    return locate(source, seen, name=name, package=package, attributes=attributes, mixed=mixed)
-
-
-def _entries(run: Run) -> Entries:
-    answers = Answers(run.knowledge, torch_names())
-
-    def find(api: str) -> Entry | None:
-        return run.knowledge.find(answers.of(api).api)
-
-    return Entries(find)
 
 
 def _words(run: Run) -> set[str]:
@@ -371,7 +301,7 @@ def _convert_all(run: Run, folder: Path | None) -> Iterator[FileConversion]:
         _infinite(run),
         run.training.evaluates,
     )
-    engine = Engine(_entries(run), run.names, settings)
+    engine = Engine(entries_of(run), run.names, settings)
     python = run.files.python
 
     def convert_one(number: int) -> Written:

@@ -6,6 +6,7 @@ A tensor that only gets another name keeps its gradient in torch; a new one has 
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -28,6 +29,8 @@ _NUMBERS = frozenset("len int float bool range".split())
 _OTHER_LAYERS = frozenset(
     "Module Identity Sequential ModuleList ModuleDict Flatten DataParallel RReLU".split()
 )
+#: Networks in networks, as far as they are looked into.
+_DEEPEST = 4
 _ENDLESS = (ast.Pass, ast.Assert, ast.Raise)
 
 
@@ -37,7 +40,7 @@ def fresh_names(block: ast.With, function: _Function, file: FileEdit) -> list[st
     None where it does anything else that others see: changes in place, results, other names for
     tensors from outside.
     """
-    found = _Block(block, file)
+    found = _Block(file)
     if not found.takes(block.body):
         return None
     inside = {id(part) for part in ast.walk(block)}
@@ -71,8 +74,8 @@ def fresh_names(block: ast.With, function: _Function, file: FileEdit) -> list[st
 class _Block:
     """The bindings of a block. changed: names with `+=`; fresh: those of new values alone."""
 
-    node: ast.With
     file: FileEdit
+    depth: int = _DEEPEST
     values: dict[str, list[ast.expr]] = field(default_factory=dict)
     changed: set[str] = field(default_factory=set)
     unknown: set[str] = field(default_factory=set)
@@ -163,7 +166,7 @@ class _Block:
             return False  # it may be `inplace`
         use = self.file.use(call.func)
         if use is None or not use.api.startswith("torch."):
-            return _is_layer(call.func, self.file)
+            return _is_layer(call.func, self.file, self.depth)
         name = use.api.rpartition(".")[2]
         if name[:1].isupper():
             return False
@@ -197,7 +200,7 @@ def _targets(node: ast.expr) -> Iterator[str]:
         yield node.id if isinstance(node, ast.Name) else ""
 
 
-def _is_layer(called: ast.expr, file: FileEdit) -> bool:
+def _is_layer(called: ast.expr, file: FileEdit, depth: int) -> bool:
     """`self.layer`, which the class makes one of torch's layers that compute."""
     owner = file.tree.owner(called)
     if owner is None or not isinstance(called, ast.Attribute):
@@ -205,7 +208,7 @@ def _is_layer(called: ast.expr, file: FileEdit) -> bool:
     if getattr(called.value, "id", "") != "self":
         return False
     made = list(_made(called.attr, owner, file.tree))
-    return bool(made) and all(_computes(value, file) for value in made)
+    return bool(made) and all(_computes(value, file, depth) for value in made)
 
 
 def _made(name: str, owner: ast.ClassDef, tree: Tree) -> Iterator[ast.expr | None]:
@@ -216,11 +219,16 @@ def _made(name: str, owner: ast.ClassDef, tree: Tree) -> Iterator[ast.expr | Non
                 yield parent.value if isinstance(parent, ast.Assign) else None
 
 
-def _computes(value: ast.expr | None, file: FileEdit) -> bool:
-    if not isinstance(value, ast.Call):
+def _computes(value: ast.expr | None, file: FileEdit, depth: int) -> bool:
+    """Whether what an expression makes returns new tensors."""
+    if not isinstance(value, ast.Call) or not depth:
         return False
     use = file.use(value.func)
-    if use is None or not use.api.startswith("torch.nn.") or use.api.count(".") < 2:
+    if use is None:
+        return _is_network(value.func, file, depth - 1)
+    if use.api == "torch.nn.Sequential":
+        return any(_computes(part, file, depth - 1) for part in value.args)
+    if not use.api.startswith("torch.nn.") or use.api.count(".") < 2:
         return False
     name = use.api.rpartition(".")[2]
     may_change = any(one.arg in ("inplace", None) for one in value.keywords) or any(
@@ -231,3 +239,30 @@ def _computes(value: ast.expr | None, file: FileEdit) -> bool:
         and "Dropout" not in name
         and name not in _OTHER_LAYERS | ({name} if may_change else set())
     )
+
+
+def _is_network(called: ast.expr, file: FileEdit, depth: int) -> bool:
+    """Whether a class of the file has a forward that returns new tensors."""
+    if not isinstance(called, ast.Name):
+        return False
+    defined = file.tree.defined.get(called.id, [])
+    if len(defined) != 1 or not isinstance(defined[0], ast.ClassDef):
+        return False
+    forward = next((f for f in defined[0].body if getattr(f, "name", "") == "forward"), None)
+    if not isinstance(forward, ast.FunctionDef):
+        return False
+    found = _Block(file, depth=depth)
+    parts = file.tree.walked(forward)
+    stored = Counter(
+        part.id
+        for part in parts
+        if isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Load)
+    )
+    assigned = [part for part in parts if isinstance(part, ast.Assign)]
+    for part in assigned:
+        for name in (name for target in part.targets for name in _targets(target)):
+            stored[name] -= 1
+            found.values.setdefault(name, []).append(part.value)
+    found.settle({part.arg for part in parts if isinstance(part, ast.arg)} | {*+stored})
+    returned = [part.value for part in parts if isinstance(part, ast.Return)]
+    return bool(returned) and all(one is not None and found.is_fresh(one) for one in returned)

@@ -64,18 +64,10 @@ class UnrecordedBlocks:
     def convert(self, node: ast.AST, file: FileEdit) -> bool:
         """Write a switch that a graph passes over, and stop the gradient of what is read behind."""
         assert isinstance(node, ast.With)
-        function = file.tree.function(node)
-        if function is None or not is_in_forward(node, file) or len(node.items) != 1:
-            return False
-        item = node.items[0]
-        call = item.context_expr
-        if not isinstance(call, ast.Call) or call.args or call.keywords or item.optional_vars:
-            return False
-        if file.named.get(call.func, "") not in _SWITCHES:
-            return False
-        names = fresh_names(node, function, file)
+        names = stopped_names(node, file)
         if names is None:
             return False
+        call = node.items[0].context_expr
         file.replace(call, f"{file.name('composites.unrecorded_block')}()")
         text = file.text
         last = node.body[-1]
@@ -87,3 +79,17 @@ class UnrecordedBlocks:
         for name in names:
             text.insert(end, f"{text.newline}{indent}{name} = {stopped}({name})")
         return False
+
+
+def stopped_names(node: ast.With, file: FileEdit) -> list[str] | None:
+    """The names whose gradient stops behind a block; None for a block that stays as it is."""
+    function = file.tree.function(node)
+    if function is None or not is_in_forward(node, file) or len(node.items) != 1:
+        return None
+    item = node.items[0]
+    call = item.context_expr
+    if not isinstance(call, ast.Call) or call.args or call.keywords or item.optional_vars:
+        return None
+    if file.named.get(call.func, "") not in _SWITCHES:
+        return None
+    return fresh_names(node, function, file)

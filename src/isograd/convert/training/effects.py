@@ -6,6 +6,7 @@ import ast
 from collections.abc import Collection
 
 from isograd.convert.file import FileEdit
+from isograd.convert.training.outer_writes import imported, outer_writes
 from isograd.convert.training.paths import method_of
 
 _Function = ast.FunctionDef
@@ -27,7 +28,8 @@ def effect_in(
 ) -> ast.expr | None:
     """The first call whose value nobody takes, in a function or what it calls in its file.
 
-    What torch offers is compiled, and so are lists that a function makes for itself.  without:
+    What torch offers is compiled, and so are lists that a function makes for itself; what is
+    written into from outside is an effect.  without:
     statements that are not looked at.
     """
     by_name: dict[str, list[_Function]] = {}
@@ -35,22 +37,30 @@ def effect_in(
         by_name.setdefault(defined.name, []).append(defined)
     waiting, seen = [function], {function}
     inside = {part for s in without for part in ast.walk(s)}
+    imports = imported(file.tree.module)
     while waiting:
         one = waiting.pop()
-        lists = _lists_of(one)
-        for node in ast.walk(one):
-            if node in inside:
-                continue
-            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
-                if not _is_computed(node.value, lists, file):
-                    return node.value
-            if isinstance(node, ast.Call) and method_of(node)[1] == "requires_grad_":
-                return node
+        nodes = [node for node in ast.walk(one) if node not in inside]
+        written = (place for place in outer_writes(one, imports) if place not in inside)
+        found = next(written, None) or _effect_among(nodes, _lists_of(one), file)
+        if found is not None:
+            return found
+        for node in nodes:
             if isinstance(node, ast.Call):
                 for other in by_name.get(_called(node), ()):
                     if other not in seen:
                         seen.add(other)
                         waiting.append(other)
+    return None
+
+
+def _effect_among(nodes: list[ast.AST], lists: set[str], file: FileEdit) -> ast.expr | None:
+    for node in nodes:
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+            if not _is_computed(node.value, lists, file):
+                return node.value
+        if isinstance(node, ast.Call) and method_of(node)[1] == "requires_grad_":
+            return node
     return None
 
 

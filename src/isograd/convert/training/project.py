@@ -31,7 +31,13 @@ from isograd.convert.training.phases import SWITCH
 from isograd.convert.training.recognise import backward_calls, plan_of
 from isograd.convert.training.record_files import KnownRecords, with_records
 from isograd.convert.training.records import Imports, RecordError
-from isograd.convert.training.refusals import changes_what_learns, kept_as_functions, refusals
+from isograd.convert.training.refusals import (
+    VARIABLE,
+    changes_what_learns,
+    kept_as_functions,
+    refusals,
+    variables_may_learn,
+)
 from isograd.convert.training.rewrite import Rewritten, joints_in, rewritten
 from isograd.convert.training.verdicts import in_compiled_code, refused_by_graph
 from isograd.convert.training.written_state import written_state
@@ -60,8 +66,6 @@ _HARMLESS = (
 #: Written as cells with `bprop`, each class where it can be.
 _OF_FUNCTIONS = ("torch.autograd.Function", "torch.autograd.function.")
 _MEMBERS = ("torch.optim.Optimizer.", "torch.optim.lr_scheduler", "torch.optim.swa_utils")
-#: The tensor itself, unless its second argument says that it learns.
-_VARIABLE = "torch.autograd.Variable"
 _GRADIENT = "torch.Tensor.grad"
 _PARALLEL = "torch.nn.parallel.DistributedDataParallel"
 _CODE = "eager-training"
@@ -149,7 +153,7 @@ def decide(
         members = {member.api for member in own.members.values()}
         apis |= own.apis | members
         for api in sorted(own.apis | members):
-            if api == _VARIABLE and (name in by_hand or not _may_learn(modules.get(name))):
+            if api == VARIABLE and (name in by_hand or not variables_may_learn(modules.get(name))):
                 continue
             if (api == _GRADIENT and by_hand.get(name)) or (api in SWITCH and name in by_hand):
                 continue  # each place is looked at below
@@ -162,7 +166,7 @@ def decide(
     _look_at_zeroing(found)
     joints: dict[str, list[Joint]] = {}
     if not found.findings:
-        _look_at_trees(found, trees, by_hand, KnownRecords(modules, imports))
+        _look_at_trees(found, trees, by_hand, KnownRecords(modules, imports), known)
         for place in written_state(trees, {name for _, own in facts for _, name in own.buffers}):
             found.say(*place)
         _look_at_changes(found, trees, settings)
@@ -207,12 +211,14 @@ def _look_at_trees(
     trees: list[tuple[str, ast.Module]],
     by_hand: dict[str, frozenset[int]],
     records: KnownRecords,
+    reading: Callable[[str], FileEdit | None],
 ) -> None:
     for name, tree in trees:
         for own_class in kept_as_functions(tree):
             found.say(name, own_class, f"{own_class.name} keeps more than inputs and outputs")
         is_record = functools.partial(records.makes_one, name)
-        for node, reason in refusals(tree, by_hand.get(name, frozenset()), is_record):
+        read, lines = functools.partial(reading, name), by_hand.get(name, frozenset())
+        for node, reason in refusals(tree, lines, is_record, read):
             found.say(name, node, reason)
 
 
@@ -318,26 +324,6 @@ def _named(api: str, tree: ast.Module | None) -> ast.AST | None:
     return None
 
 
-def _may_learn(tree: ast.Module | None) -> bool:
-    """Whether a file may tell a `Variable` by its place that it learns; keywords are seen to."""
-    if tree is None:
-        return True
-    last = _VARIABLE.rpartition(".")[2]
-    names = {
-        part.asname or last
-        for node in ast.walk(tree)
-        if isinstance(node, (ast.Import, ast.ImportFrom))
-        for part in node.names
-        if part.name.rpartition(".")[2] == last
-    }
-    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
-    return any(
-        (getattr(call.func, "id", "") in names or getattr(call.func, "attr", "") == last)
-        and (len(call.args) > 1 or any(isinstance(part, ast.Starred) for part in call.args))
-        for call in calls
-    )
-
-
 def _look_at_loops(
     found: _Found, edit: FileEdit, by_hand: frozenset[int], others: OtherFiles
 ) -> None:
@@ -345,7 +331,7 @@ def _look_at_loops(
         for loose in loose_parameters(edit):
             raise EagerError(loose, "a parameter is made outside of networks")
         for call in edit.tree.of(ast.Call):
-            if edit.api_of_call(call) == _VARIABLE and len(call.args) > 1:
+            if edit.api_of_call(call) == VARIABLE and len(call.args) > 1:
                 raise EagerError(call, "a tensor learns that is no network's parameter")
             # Said first: a loss of such a tensor looks as if nothing in it learned.
             for said in call.keywords:

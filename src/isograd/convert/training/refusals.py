@@ -9,12 +9,16 @@ from isograd.convert.analysis.changed_lists import changes_of
 from isograd.convert.analysis.methods import dicts_of_keywords, left_out
 from isograd.convert.analysis.own_gradients import FUNCTIONS, own_gradient
 from isograd.convert.analysis.own_lists import reversed_lists
+from isograd.convert.file import FileEdit
+from isograd.convert.passes.unrecorded_blocks import stopped_names
 from isograd.convert.training.defaults import unfound_defaults
 from isograd.static_graph.find import find_in_file
 from isograd.static_graph.rule import SILENT
 from isograd.static_graph.scope import FileScope
 from isograd.static_graph.table import consequence, rules
 
+#: The tensor itself, unless its second argument says that it learns.
+VARIABLE = "torch.autograd.Variable"
 #: Rules about objects that hold fields, and about dictionaries.
 _RECORDS = ("dataclass", "named_tuple", "ordered_dict")
 
@@ -29,12 +33,15 @@ def kept_as_functions(tree: ast.Module) -> Iterator[ast.ClassDef]:
 
 
 def refusals(
-    tree: ast.Module, by_hand: frozenset[int], is_record: Callable[[int, int], bool]
+    tree: ast.Module,
+    by_hand: frozenset[int],
+    is_record: Callable[[int, int], bool],
+    reading: Callable[[], FileEdit | None],
 ) -> Iterator[tuple[ast.AST, str]]:
     """What of a file does not compile to the same, or learns outside of networks.
 
     by_hand: lines that read gradients for a step of their own.  is_record: whether the call at a
-    place makes what is looked at with all that uses it.
+    place makes what is looked at with all that uses it.  reading: the file as passes see it.
     """
     file = FileScope(tree)
     backwards = {
@@ -45,6 +52,7 @@ def refusals(
     }
     written_anew = {(d.lineno, d.col_offset) for d in dicts_of_keywords(tree)}  # type: ignore[attr-defined]
     written_anew |= backwards
+    written_anew |= set(_entered_blocks(tree, reading))
     written_anew |= {(node.lineno, node.col_offset) for node in left_out(tree)}  # type: ignore[attr-defined]
     for place in find_in_file(file, is_torch=True):
         if (place.line, place.column) in written_anew or (place.code == "zip.strict" and place.cls):
@@ -58,10 +66,31 @@ def refusals(
             rule = rules()[place.code]
             yield at, f"{said}. {rule.message} {rule.advice}"
     yield from unfound_defaults(tree)
+    frozen = {node.func for node in ast.walk(tree) if isinstance(node, ast.Call) and _freezes(node)}
     for node in ast.walk(tree):
-        reason = changes_what_learns(node)
+        reason = "" if node in frozen else changes_what_learns(node)
         if reason and getattr(node, "lineno", 0) not in by_hand:
             yield (node.value if isinstance(node, ast.keyword) else node), reason
+
+
+def _entered_blocks(
+    tree: ast.Module, reading: Callable[[], FileEdit | None]
+) -> Iterator[tuple[int, int]]:
+    """Where `with torch.no_grad():` stands that is written so that a graph enters it."""
+    blocks = [node for node in ast.walk(tree) if isinstance(node, ast.With)]
+    file = reading() if blocks else None
+    if file is not None:
+        for block in blocks:
+            if stopped_names(block, file) is not None:
+                yield block.lineno, block.col_offset
+
+
+def _freezes(call: ast.Call) -> bool:
+    """`teacher.requires_grad_(False)`: the same as the attribute, which a step looks at."""
+    if getattr(call.func, "attr", "") != "requires_grad_":
+        return False
+    given = [*call.args, *(part.value for part in call.keywords)]
+    return len(given) == 1 and _is_false(given[0])
 
 
 def changes_what_learns(node: ast.AST) -> str:
@@ -79,3 +108,23 @@ def changes_what_learns(node: ast.AST) -> str:
 
 def _is_false(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and node.value is False
+
+
+def variables_may_learn(tree: ast.Module | None) -> bool:
+    """Whether a file may tell a `Variable` by its place that it learns; keywords are seen to."""
+    if tree is None:
+        return True
+    last = VARIABLE.rpartition(".")[2]
+    names = {
+        part.asname or last
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.Import, ast.ImportFrom))
+        for part in node.names
+        if part.name.rpartition(".")[2] == last
+    }
+    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
+    return any(
+        (getattr(call.func, "id", "") in names or getattr(call.func, "attr", "") == last)
+        and (len(call.args) > 1 or any(isinstance(part, ast.Starred) for part in call.args))
+        for call in calls
+    )

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
+from isograd.convert.training.outer_writes import imported, outer_writes
 from isograd.static_graph.find import compiled_functions
 from isograd.static_graph.scope import FileScope, below
 
@@ -24,18 +25,27 @@ def written_state(
 
     buffers: their names, of all classes of the project.
     """
+    trees = list(trees)
+    plain = plain_attributes(trees)
+    held = {*buffers, *plain}
     written: dict[str, tuple[str, ast.expr]] = {}
     read: set[str] = set()
     for name, tree in trees:
+        imports = imported(tree)
         for compiled in compiled_functions(FileScope(tree)):
+            for outer in outer_writes(compiled.node, imports):
+                yield name, outer, _reason(outer)
             inside = below(compiled.node)
             parents = {part: node for node in inside for part in ast.iter_child_nodes(node)}
             for node in inside:
-                if _is_lost(node, parents, buffers):
+                place = _place_of_write(node)
+                if _is_lost(node, parents, buffers) or _is_stored_into(node, held):
                     yield name, node, _reason(node)
-                elif (place := _place_of_write(node)) is not None:
-                    written |= dict.fromkeys(_in_chain(place, buffers), (name, place))
-                elif _is_buffer(node, parents, buffers) and not _is_added(node, parents):
+                elif place is not None and _is_element(place, plain):
+                    yield name, place, _reason(place)
+                elif place is not None:
+                    written |= dict.fromkeys(_in_chain(place, held), (name, place))
+                elif _is_buffer(node, parents, held) and not _is_added(node, parents):
                     read.add(getattr(node, "attr", ""))
     for buffer in sorted(written.keys() & read):
         name, place = written[buffer]
@@ -47,11 +57,9 @@ def _reason(node: ast.AST) -> str:
 
 
 def _is_lost(node: ast.AST, parents: Mapping[ast.AST, ast.AST], buffers: Collection[str]) -> bool:
-    """`self.buffer = …`, `self.buffer[0] = …`, `self.layer.weight.data = …` or `… *= 2`."""
+    """`self.buffer = …`, `self.layer.weight.data = …` or `… *= 2`."""
     if not isinstance(getattr(node, "ctx", None), ast.Store):
         return False
-    if isinstance(node, ast.Subscript):
-        return getattr(node.value, "attr", "") in buffers
     if not isinstance(node, ast.Attribute):
         return False
     change = parents[node]
@@ -60,6 +68,39 @@ def _is_lost(node: ast.AST, parents: Mapping[ast.AST, ast.AST], buffers: Collect
         return not is_added
     is_of_another = isinstance(node.value, ast.Attribute) and node.value.attr not in buffers
     return is_of_another and (node.attr == _DATA or isinstance(change, ast.AugAssign))
+
+
+def _is_stored_into(node: ast.AST, held: Collection[str]) -> bool:
+    """`self.buffer[0] = …`."""
+    is_store = isinstance(getattr(node, "ctx", None), ast.Store)
+    return is_store and isinstance(node, ast.Subscript) and getattr(node.value, "attr", "") in held
+
+
+def _is_element(place: ast.expr, plain: Collection[str]) -> bool:
+    """`self.rows[0]`, of a list or a tensor that is no buffer."""
+    return any(
+        isinstance(part, ast.Subscript) and getattr(part.value, "attr", "") in plain
+        for part in ast.walk(place)
+    )
+
+
+def plain_attributes(trees: Iterable[tuple[str, ast.Module]]) -> set[str]:
+    """The attributes that may be tensors or lists of them, and are no Parameters or layers."""
+    files = [FileScope(tree) for _, tree in trees]
+    classes = {name for file in files for name in file.classes}
+    found: set[str] = set()
+    others: set[str] = set()
+    for file in files:
+        for node in below(file.tree):
+            if not isinstance(node, (ast.Assign, ast.AnnAssign)) or node.value is None:
+                continue
+            function = getattr(node.value, "func", None)
+            api = "" if function is None else file.qualified(function)
+            is_object = api.startswith("torch.nn.") or getattr(function, "id", "") in classes
+            for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name):
+                    (others if is_object else found).add(target.attr)
+    return found - others
 
 
 def _is_buffer(node: ast.AST, parents: Mapping[ast.AST, ast.AST], buffers: Collection[str]) -> bool:

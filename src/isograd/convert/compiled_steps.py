@@ -1,0 +1,137 @@
+"""Training loops that are written anew, where all of a project can call compiled steps."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from isograd.convert.conversion import Run
+from isograd.convert.engine import Engine
+from isograd.convert.facts import Facts
+from isograd.convert.file import FileEdit
+from isograd.convert.notebooks import SUFFIX
+from isograd.convert.output import place_of
+from isograd.convert.run_sources import below, entries_of, located, source_of
+from isograd.convert.settings import Settings
+from isograd.convert.training.draws import Draws, drawing_apis
+from isograd.convert.training.inner_gradients import (
+    API,
+    COUNTING,
+    WITHOUT_SECOND,
+    WithFunctions,
+    with_functions,
+    without_marks,
+)
+from isograd.convert.training.project import Decision, decide, in_notebooks, takes_gradients
+from isograd.convert.training.recognise import backward_calls
+from isograd.convert.training.record_files import imports_of
+from isograd.convert.training.rewrite import Rewritten
+from isograd.scan.sources import Source
+from isograd.scan.state import ModuleSummary
+
+
+@dataclass
+class _Project:
+    """The files as they are looked at: those with gradients of gradients as functions of them."""
+
+    sources: dict[Path, Source | None]
+    facts: dict[Path, Facts]
+    functions: dict[Path, WithFunctions] = field(default_factory=dict)
+    summaries: dict[Path, ModuleSummary] = field(default_factory=dict)
+
+
+def compile_steps(run: Run) -> None:
+    """Decide for a run's project, and write its loops anew."""
+    takers = [path for path, facts in run.facts.items() if takes_gradients(facts)]
+    notebooks = [below(run, path).as_posix() for path in takers if path.suffix == SUFFIX]
+    if notebooks:
+        run.training = in_notebooks(notebooks)
+    if notebooks or not takers:
+        return
+    engine = Engine(entries_of(run), run.names, Settings(run.options.target))
+    named = {path: below(run, path).as_posix() for path in run.facts}
+    paths = {name: path for path, name in named.items()}
+    project = _with_functions(run, named)
+
+    def read(path: Path) -> FileEdit | None:
+        source, place = project.sources[path], place_of(run, below(run, path))
+        return None if source is None else engine.read(source, project.facts[path], place)
+
+    edits = [edit for edit in map(read, takers) if edit is not None]
+    if not any(backward_calls(edit) for edit in edits):
+        return
+    sources = project.sources.items()
+    decision = decide(
+        edits,
+        [(named[path], facts) for path, facts in project.facts.items()],
+        [(named[path], source.tree) for path, source in sources if source is not None],
+        run.knowledge.layer_arguments,
+        run.knowledge.entries,
+        lambda name: read(paths[name]),
+        imports_of(run.index, named),
+    )
+    run.training = _with_lines(decision, {named[p]: one for p, one in project.functions.items()})
+    for name, new in run.training.files.items():
+        path, source = paths[name], project.sources[paths[name]]
+        if source is not None:
+            tree = ast.parse(new.text)
+            run.rewritten[path] = Source(source.file, new.text, source.lines, tree)
+            run.facts[path], summary = located(run, path, run.rewritten[path])
+            run.index.keep(summary)
+
+
+def _with_functions(run: Run, named: Mapping[Path, str]) -> _Project:
+    """The project with its gradients of gradients as functions, where all of them can be so."""
+    sources = {path: source_of(run, path) for path in run.facts}
+    plain = _Project(sources, {**run.facts})
+    asking = [path for path, facts in run.facts.items() if API in facts.apis]
+    refused = any(not WITHOUT_SECOND.isdisjoint(facts.apis) for facts in run.facts.values())
+    if not asking or refused:
+        return plain
+    project = _Project({**sources}, {**run.facts})
+    for path, source in sources.items():
+        if source is None:
+            continue
+        found = with_functions(source.text) if path in asking else WithFunctions(source.text)
+        if found is None:
+            return plain
+        without_marks(found)
+        if found.new is not None:
+            new = Source(source.file, found.text, source.lines, ast.parse(found.text))
+            project.functions[path] = found
+            project.sources[path] = new
+            project.facts[path], project.summaries[path] = located(run, path, new)
+    return plain if _draws(run, project, named) else project
+
+
+def _draws(run: Run, project: _Project, named: Mapping[Path, str]) -> bool:
+    """Whether what is computed once more for a gradient may draw, or count what it sees."""
+    sources = project.sources.items()
+    files = {named[path]: (source.tree, project.facts[path]) for path, source in sources if source}
+    drawing = {**drawing_apis(run.knowledge.entries), **dict.fromkeys(COUNTING)}
+    draws = Draws(files, drawing)
+    for path, found in project.functions.items():
+        for again in found.again:
+            statements = again.statements(files[named[path]][0])
+            if draws.first(named[path], statements, again.called) is not None:
+                return True
+    return False
+
+
+def _with_lines(decision: Decision, functions: Mapping[str, WithFunctions]) -> Decision:
+    """A decision about files that were written anew before, at the lines of the reference."""
+    first = {name: one.new for name, one in functions.items() if one.new is not None}
+    findings = tuple(
+        replace(one, line=first[one.file].origins[one.line - 1])
+        if one.file in first and one.line
+        else one
+        for one in decision.findings
+    )
+    files = {**(first if decision.compiles else {}), **decision.files}
+    for name in first.keys() & decision.files.keys():
+        new = decision.files[name]
+        lines = tuple(first[name].origins[line - 1] for line in new.origins)
+        files[name] = Rewritten(new.text, lines)
+    return replace(decision, files=files, findings=findings)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from isograd.convert.analysis.bound_names import is_sizes
 from isograd.convert.analysis.unbound_reads import names_in
 from isograd.convert.file import FileEdit
-from isograd.convert.tree import Tree
+from isograd.convert.tree import Tree, pairs_of
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 #: What may return the tensor that it is given.
@@ -212,11 +212,19 @@ def _is_layer(called: ast.expr, file: FileEdit, depth: int) -> bool:
 
 
 def _made(name: str, owner: ast.ClassDef, tree: Tree) -> Iterator[ast.expr | None]:
-    for part in tree.walked(owner):
-        if isinstance(part, ast.Attribute) and part.attr == name:
-            if not isinstance(part.ctx, ast.Load):
-                parent = tree.parents[part]
-                yield parent.value if isinstance(parent, ast.Assign) else None
+    """What a class binds to an attribute; None for what is not written out."""
+    nodes = tree.walked(owner)
+    values = {
+        one: value if one is target or value is not node.value else None
+        for node in nodes
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        for one, value in pairs_of(target, node.value)
+    }
+    for part in nodes:
+        is_it = isinstance(part, ast.Attribute) and part.attr == name
+        if is_it and not isinstance(part.ctx, ast.Load):  # type: ignore[attr-defined]  # an attribute
+            yield values.get(part)  # type: ignore[call-overload]  # an expression
 
 
 def _computes(value: ast.expr | None, file: FileEdit, depth: int) -> bool:

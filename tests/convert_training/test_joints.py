@@ -204,6 +204,7 @@ def test_what_is_drawn_is_drawn_once(tmp_path: Path) -> None:
             "lossG = ((score - label) ** 2 + lossD.detach())",
             id="the second loss reads the first one",
         ),
+        pytest.param("netG(z)", "netG(z * (k + 1))", id="what is shared reads a number"),
     ],
 )
 def test_other_steps_stay_apart(old: str, new: str, tmp_path: Path) -> None:

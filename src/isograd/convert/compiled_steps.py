@@ -15,6 +15,7 @@ from isograd.convert.notebooks import SUFFIX
 from isograd.convert.output import place_of
 from isograd.convert.run_sources import below, entries_of, located, source_of
 from isograd.convert.settings import Settings
+from isograd.convert.training.clamped_gradients import WORD, clamped_gradients
 from isograd.convert.training.draws import Draws, drawing_apis
 from isograd.convert.training.inner_gradients import (
     API,
@@ -29,17 +30,15 @@ from isograd.convert.training.recognise import backward_calls
 from isograd.convert.training.record_files import imports_of
 from isograd.convert.training.rewrite import Rewritten
 from isograd.scan.sources import Source
-from isograd.scan.state import ModuleSummary
 
 
 @dataclass
 class _Project:
-    """The files as they are looked at: those with gradients of gradients as functions of them."""
+    """The files as they are looked at; functions: of those that were written otherwise."""
 
     sources: dict[Path, Source | None]
     facts: dict[Path, Facts]
     functions: dict[Path, WithFunctions] = field(default_factory=dict)
-    summaries: dict[Path, ModuleSummary] = field(default_factory=dict)
 
 
 def compile_steps(run: Run) -> None:
@@ -53,7 +52,7 @@ def compile_steps(run: Run) -> None:
     engine = Engine(entries_of(run), run.names, Settings(run.options.target))
     named = {path: below(run, path).as_posix() for path in run.facts}
     paths = {name: path for path, name in named.items()}
-    project = _with_functions(run, named)
+    project = _written_otherwise(run, named)
 
     def read(path: Path) -> FileEdit | None:
         source, place = project.sources[path], place_of(run, below(run, path))
@@ -82,16 +81,36 @@ def compile_steps(run: Run) -> None:
             run.index.keep(summary)
 
 
-def _with_functions(run: Run, named: Mapping[Path, str]) -> _Project:
-    """The project with its gradients of gradients as functions, where all of them can be so."""
+def _written_otherwise(run: Run, named: Mapping[Path, str]) -> _Project:
+    """The project with what steps have another form of: gradients of gradients, clamped ones."""
     sources = {path: source_of(run, path) for path in run.facts}
-    plain = _Project(sources, {**run.facts})
+    project = _with_functions(run, _Project(sources, {**run.facts}), named)
+    for path, source in project.sources.items():
+        if source is not None and WORD in source.text:
+            edits = clamped_gradients(source.text, source.tree)
+            if edits:
+                found = project.functions.setdefault(path, WithFunctions(source.text))
+                found.edit(edits)
+                _read_anew(run, project, path, source, found)
+    return project
+
+
+def _read_anew(
+    run: Run, project: _Project, path: Path, source: Source, found: WithFunctions
+) -> None:
+    new = Source(source.file, found.text, source.lines, ast.parse(found.text))
+    project.functions[path], project.sources[path] = found, new
+    project.facts[path] = located(run, path, new)[0]
+
+
+def _with_functions(run: Run, plain: _Project, named: Mapping[Path, str]) -> _Project:
+    """The project with its gradients of gradients as functions, where all of them can be so."""
     asking = [path for path, facts in run.facts.items() if API in facts.apis]
     refused = any(not WITHOUT_SECOND.isdisjoint(facts.apis) for facts in run.facts.values())
     if not asking or refused:
         return plain
-    project = _Project({**sources}, {**run.facts})
-    for path, source in sources.items():
+    project = _Project({**plain.sources}, {**run.facts})
+    for path, source in plain.sources.items():
         if source is None:
             continue
         found = with_functions(source.text) if path in asking else WithFunctions(source.text)
@@ -99,10 +118,7 @@ def _with_functions(run: Run, named: Mapping[Path, str]) -> _Project:
             return plain
         without_marks(found)
         if found.new is not None:
-            new = Source(source.file, found.text, source.lines, ast.parse(found.text))
-            project.functions[path] = found
-            project.sources[path] = new
-            project.facts[path], project.summaries[path] = located(run, path, new)
+            _read_anew(run, project, path, source, found)
     return plain if _draws(run, project, named) else project
 
 

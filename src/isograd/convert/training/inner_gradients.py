@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from isograd.convert.text import Text
+from isograd.convert.training.names import SPELLED
 from isograd.convert.training.paths import BUILTINS, bound_by, path_of, read_by
 from isograd.convert.training.rewrite import Rewritten, edited_again
 from isograd.convert.tree import Tree, read_tree
@@ -66,6 +67,11 @@ class WithFunctions:
     new: Rewritten | None = None
     again: list[Again] = field(default_factory=list)
 
+    def edit(self, edits: list[tuple[int, int, str]]) -> None:
+        """Write parts of the text anew."""
+        self.new = edited_again(self.new, self.text, edits)
+        self.text = self.new.text
+
 
 def with_functions(text: str) -> WithFunctions | None:
     """A file with each call as the gradient of a function; None where one cannot be so."""
@@ -78,8 +84,7 @@ def with_functions(text: str) -> WithFunctions | None:
             return None
         if not place.moves:
             found.again.append(Again(place.name, place.called))
-        found.new = edited_again(found.new, found.text, place.edits())
-        found.text = found.new.text
+        found.edit(place.edits())
     return None
 
 
@@ -88,8 +93,7 @@ def without_marks(found: WithFunctions) -> None:
     tree = read_tree(ast.parse(found.text), frozenset())
     edits = list(_marks(tree, Text(found.text)))
     if edits:
-        found.new = edited_again(found.new, found.text, edits)
-        found.text = found.new.text
+        found.edit(edits)
 
 
 @dataclass
@@ -239,7 +243,9 @@ class _Place:
             for call in calls
             if not self.file.qualified(call.func).startswith("torch.")
         }
-        return frozenset(paths - self.tree.defined.keys() - BUILTINS - {""})
+        paths -= {*self.tree.defined, *BUILTINS, *SPELLED, ""}
+        tensors = {*self.inputs}.union(*map(_bound, self.needed))
+        return frozenset(path for path in paths if path.partition(".")[0] not in tensors)
 
     @property
     def _is_of_step(self) -> bool:

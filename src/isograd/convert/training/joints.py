@@ -34,9 +34,12 @@ from isograd.convert.training.paths import (
     scope_of,
     statement_call,
 )
+from isograd.convert.tree import counted_by, pairs_of
 
 #: Methods that give all of a tensor other values, and the function that makes a tensor of them.
 _FILLING = {"torch.Tensor.fill_": "torch.full_like", "torch.Tensor.zero_": "torch.zeros_like"}
+#: Functions of Python's that return numbers.
+_NUMBERS = frozenset("int float len round min max abs sum pow".split())
 _Plain = ast.Assign | ast.AugAssign | ast.AnnAssign | ast.Expr | ast.If | ast.Pass
 
 
@@ -113,11 +116,44 @@ def _joint(
     unread = _unread(made, first, second, gone, file)
     needed = {*first.outputs} - unread | read_by(*rest, first.loss, *second.forward, second.loss)
     shared = tuple(sorted(made & needed))
+    if any(may_be_number(name, file) for name in read_by(*second.again.statements)):
+        return None  # MindSpore's `vjp` takes tensors alone
     moved = reader.moved()
     if moved is None:
         return None
     names = frozenset(read_by(*between).union(*map(bound_by, between)))
     return Joint(first, second, shared, unread, moved, names, _called_by(second, file))
+
+
+def may_be_number(name: str, file: FileEdit, seen: frozenset[str] = frozenset()) -> bool:
+    """Whether a name counts rounds, or is bound to what only computes with numbers."""
+    if name in seen:
+        return False
+    for loop in file.tree.of(ast.For):
+        if name in counted_by(loop):
+            return True
+    values = [
+        value
+        for node in file.tree.of(ast.Assign)
+        for target in node.targets
+        for one, value in pairs_of(target, node.value)
+        if isinstance(one, ast.Name) and one.id == name
+    ]
+    return any(_is_number(value, file, seen | {name}) for value in values)
+
+
+def _is_number(value: ast.expr, file: FileEdit, seen: frozenset[str]) -> bool:
+    if isinstance(value, ast.Constant):
+        return isinstance(value.value, (int, float))
+    if isinstance(value, ast.UnaryOp):
+        return _is_number(value.operand, file, seen)
+    if isinstance(value, ast.BinOp):
+        return all(_is_number(part, file, seen) for part in (value.left, value.right))
+    if isinstance(value, ast.IfExp):
+        return any(_is_number(part, file, seen) for part in (value.body, value.orelse))
+    if isinstance(value, ast.Call):
+        return getattr(value.func, "id", "") in _NUMBERS
+    return isinstance(value, ast.Name) and may_be_number(value.id, file, seen)
 
 
 def _called_by(plan: StepPlan, file: FileEdit) -> tuple[str, ...] | None:

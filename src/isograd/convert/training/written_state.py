@@ -44,7 +44,8 @@ def written_state(
                 elif place is not None and _is_element(place, plain):
                     yield name, place, _reason(place)
                 elif place is not None:
-                    written |= dict.fromkeys(_in_chain(place, held), (name, place))
+                    chain = {*_in_chain(place, buffers), *_in_chain(_written_into(place), plain)}
+                    written |= dict.fromkeys(chain, (name, place))
                 elif _is_buffer(node, parents, held) and not _is_added(node, parents):
                     read.add(getattr(node, "attr", ""))
     for buffer in sorted(written.keys() & read):
@@ -74,6 +75,12 @@ def _is_stored_into(node: ast.AST, held: Collection[str]) -> bool:
     """`self.buffer[0] = …`."""
     is_store = isinstance(getattr(node, "ctx", None), ast.Store)
     return is_store and isinstance(node, ast.Subscript) and getattr(node.value, "attr", "") in held
+
+
+def _written_into(place: ast.expr) -> ast.expr:
+    """What holds an attribute that is bound, which says nothing of what it was bound to before."""
+    is_bound = isinstance(place, ast.Attribute) and isinstance(place.ctx, ast.Store)
+    return place.value if is_bound else place  # type: ignore[attr-defined]  # an attribute
 
 
 def _is_element(place: ast.expr, plain: Collection[str]) -> bool:

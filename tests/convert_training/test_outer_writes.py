@@ -17,6 +17,7 @@ class Stats:
 
 
 seen = torch.zeros(4)
+Made = torch.FloatTensor
 
 
 class Net(nn.Module):
@@ -93,6 +94,8 @@ def test_an_attribute_that_is_no_buffer(write: str, name: str, tmp_path: Path) -
         pytest.param("self.seen.add_(x.mean(0))", id="what is only added to"),
         pytest.param("self.limits.mul_(0.5).add_(x.mean(0))", id="a Parameter"),
         pytest.param("x = x.clone().add_(2)", id="a tensor of its own"),
+        pytest.param("x = x + torch.FloatTensor(4).fill_(2.0)", id="a tensor that is made"),
+        pytest.param("x = x + Made(4).fill_(2.0)", id="by a class under another name"),
     ],
 )
 def test_what_a_graph_writes_is_compiled(write: str, tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ def outer_writes(function: ast.AST, imports: Collection[str]) -> Iterator[ast.ex
     for node in nodes:
         for target in _written(node, imports):
             root = root_of(target)
-            if root is not None and root.id not in own:
+            if root is not None and root.id not in own and not _is_made(target):
                 yield target
 
 
@@ -55,6 +55,15 @@ def _written(node: ast.AST, imports: Collection[str]) -> Iterator[ast.expr]:
             owner = root_of(node.func)
             is_function = owner is not None and owner.id in imports
             yield from node.args[:1] if is_function else (node.func.value,)
+
+
+def _is_made(target: ast.expr) -> bool:
+    """`Tensor(2, 3)`, which a call makes."""
+    while isinstance(target, (ast.Attribute, ast.Subscript, ast.Call)):
+        if isinstance(target, ast.Call) and isinstance(target.func, ast.Name):
+            return True
+        target = target.func if isinstance(target, ast.Call) else target.value
+    return False
 
 
 def _is_in_place(name: str) -> bool:

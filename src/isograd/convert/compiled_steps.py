@@ -17,18 +17,14 @@ from isograd.convert.run_sources import below, entries_of, located, source_of
 from isograd.convert.settings import Settings
 from isograd.convert.training.clamped_gradients import WORD, clamped_gradients
 from isograd.convert.training.draws import Draws, drawing_apis
-from isograd.convert.training.inner_gradients import (
-    API,
-    COUNTING,
-    WITHOUT_SECOND,
-    WithFunctions,
-    with_functions,
-    without_marks,
-)
+from isograd.convert.training.inner_gradient_places import API
+from isograd.convert.training.inner_gradients import WithFunctions, with_functions
+from isograd.convert.training.learning_marks import marks_of
 from isograd.convert.training.project import Decision, decide, in_notebooks, takes_gradients
 from isograd.convert.training.recognise import backward_calls
 from isograd.convert.training.record_files import imports_of
 from isograd.convert.training.rewrite import Rewritten
+from isograd.convert.training.second_derivatives import COUNTING, WITHOUT_SECOND
 from isograd.scan.sources import Source
 
 
@@ -106,8 +102,7 @@ def _read_anew(
 def _with_functions(run: Run, plain: _Project, named: Mapping[Path, str]) -> _Project:
     """The project with its gradients of gradients as functions, where all of them can be so."""
     asking = [path for path, facts in run.facts.items() if API in facts.apis]
-    refused = any(not WITHOUT_SECOND.isdisjoint(facts.apis) for facts in run.facts.values())
-    if not asking or refused:
+    if not asking:
         return plain
     project = _Project({**plain.sources}, {**run.facts})
     for path, source in plain.sources.items():
@@ -116,24 +111,31 @@ def _with_functions(run: Run, plain: _Project, named: Mapping[Path, str]) -> _Pr
         found = with_functions(source.text) if path in asking else WithFunctions(source.text)
         if found is None:
             return plain
-        without_marks(found)
+        marks = marks_of(found.text)
+        if marks:
+            found.edit(marks)
         if found.new is not None:
             _read_anew(run, project, path, source, found)
-    return plain if _draws(run, project, named) else project
+    return project if _are_fit(run, project, named) else plain
 
 
-def _draws(run: Run, project: _Project, named: Mapping[Path, str]) -> bool:
-    """Whether what is computed once more for a gradient may draw, or count what it sees."""
+def _are_fit(run: Run, project: _Project, named: Mapping[Path, str]) -> bool:
+    """Whether MindSpore has the gradients of all that the functions of the project compute.
+
+    What they compute once more may not draw, nor count what it sees.
+    """
     sources = project.sources.items()
     files = {named[path]: (source.tree, project.facts[path]) for path, source in sources if source}
-    drawing = {**drawing_apis(run.knowledge.entries), **dict.fromkeys(COUNTING)}
-    draws = Draws(files, drawing)
+    refused: dict[str, tuple[str, int] | None] = dict.fromkeys(WITHOUT_SECOND)
+    drawing = {**refused, **drawing_apis(run.knowledge.entries), **dict.fromkeys(COUNTING)}
+    once, again = Draws(files, refused), Draws(files, drawing)
     for path, found in project.functions.items():
-        for again in found.again:
-            statements = again.statements(files[named[path]][0])
-            if draws.first(named[path], statements, again.called) is not None:
-                return True
-    return False
+        for inner in found.inner:
+            statements = inner.statements(files[named[path]][0])
+            draws = again if inner.is_again else once
+            if draws.first(named[path], statements, inner.called) is not None:
+                return False
+    return True
 
 
 def _with_lines(decision: Decision, functions: Mapping[str, WithFunctions]) -> Decision:

@@ -37,7 +37,7 @@ from isograd.convert.analysis.unrecorded_functions import computes_in_modes, set
 from isograd.convert.doubles import DOUBLES
 from isograd.convert.facts import Facts, Member
 from isograd.convert.places import place
-from isograd.convert.training.names import SPELLED
+from isograd.convert.training.written_names import WRITTEN
 from isograd.convert.tree import Tree, read_tree
 from isograd.scan.names import torch_names
 from isograd.scan.sources import Source
@@ -48,14 +48,11 @@ from isograd.scan.values import (
     RAGGED,
     SELECTING,
     TENSOR,
-    TENSORS,
     Api,
     ClassInfo,
-    Foreign,
     Instance,
     Made,
     Plain,
-    Returns,
     Scope,
     Tensor,
     Value,
@@ -92,13 +89,6 @@ MODULE_LISTS = ("torch.nn.ModuleList", "torch.nn.Sequential")
 _CLAMPS = frozenset("clamp clamp_ clip clip_".split())
 #: The first part of what a file imports from.
 _IMPORTS = re.compile(r"^[ \t]*(?:from|import)[ \t]+(\.|\w+)", re.MULTILINE)
-#: What compiled steps are written with, which no import binds yet.
-_WRITTEN: dict[str, Value] = {
-    **{name: Foreign(said.replace("ms.", "mindspore.", 1)) for name, said in SPELLED.items()},
-    "_isograd_sum": Returns(TENSOR),
-    "_isograd_grad": Returns(Returns(TENSOR)),
-    "_isograd_grads": Returns(Returns(TENSORS)),
-}
 _KINDS = frozenset(
     (ast.Name, ast.Attribute, ast.Call, ast.Dict, ast.Assign, ast.FunctionDef,
      ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
@@ -319,7 +309,7 @@ def locate(
     state.mixed.update(mixed or {})
     state.env = Scope(BUILTINS)
     state.env["__name__"] = state.env["__file__"] = Plain()
-    state.env.update(_WRITTEN)
+    state.env.update(WRITTEN)
     walker = _Located(state, facts, attributes)
     walker.pending = []
     walker.body(source.tree.body)

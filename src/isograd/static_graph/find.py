@@ -76,14 +76,21 @@ def compiled_functions(file: FileScope) -> list[CompiledFunction]:
     return _reached(file, waiting)
 
 
-def find_reached(tree: ast.Module, cls: str, function: str = "") -> list[Occurrence]:
-    """The constructs of one network's construct, or of one function or method, and of its calls."""
-    return find_reached_in(FileScope(tree), cls, function)
+def find_reached(
+    tree: ast.Module, cls: str, function: str = "", *, is_torch: bool = False
+) -> list[Occurrence]:
+    """The constructs of one network's construct, or of one function or method, and of its calls.
+
+    is_torch: whether the file is torch code that will be converted.
+    """
+    return find_reached_in(FileScope(tree), cls, function, is_torch=is_torch)
 
 
-def find_reached_in(file: FileScope, cls: str, function: str = "") -> list[Occurrence]:
+def find_reached_in(
+    file: FileScope, cls: str, function: str = "", *, is_torch: bool = False
+) -> list[Occurrence]:
     """As `find_reached`, of a file that knows the others of its project."""
-    index = _index(is_torch=False)
+    index = _index(is_torch=is_torch)
     finder = functools.partial(_of_function, index=index)
     if cls in file.classes and is_executed_as_same(file, cls):
         return []

@@ -261,7 +261,7 @@ class _Naming:
             if method is None:
                 continue
             module = without_effects(self.file.tree.module, reported)
-            if found := find_reached(module, kind.name, name):
+            if found := find_reached(module, kind.name, name, is_torch=True):
                 where = place_of(found[0], module)
                 raise EagerError(part, f"{name} does not compile to the same: {where}")
             self._look_at_effects(part, method, () if reported is None else reported.effects)
@@ -368,7 +368,7 @@ class _Naming:
         own = {part.name for part in module.body if isinstance(part, ast.FunctionDef)}
         if node.id not in own:
             raise EagerError(node, f"{node.id} is not defined in this file")
-        found = find_reached(module, "", node.id)
+        found = find_reached(module, "", node.id, is_torch=True)
         if found:
             where = place_of(found[0], module)
             raise EagerError(node, f"{node.id} does not compile to the same: {where}")

@@ -41,7 +41,7 @@ class OtherFiles:
         own = self._reading(file)
         if function.decorator_list or own is None:
             return "is not looked into"
-        found = find_reached_in(self._scope(file), "", function.name)
+        found = find_reached_in(self._scope(file), "", function.name, is_torch=True)
         if found:
             return f"does not compile to the same: {place_of(found[0], self._trees[file])}"
         effect = effect_in(function, own)

@@ -58,7 +58,7 @@ class Scope(Bindings):
         waiting, known = [(name, at)], set[Binding]()
         while waiting:
             one, node = waiting.pop()
-            before = self._reaching(one, node)
+            before = self.reaching(one, node)
             if not before and (one in self.parameters or one not in self.bound):
                 return True
             for binding in before:
@@ -79,7 +79,7 @@ class Scope(Bindings):
 
         is_whole: whether all of it is written, so that slices taken before would have to see it.
         """
-        reaching = self._reaching(name, write)
+        reaching = self.reaching(name, write)
         found = Sight(Reach.ALONE)
         if not reaching:  # from outside
             found = Sight(Reach.SHARED, argument=self._argument(name))
@@ -126,13 +126,13 @@ class Scope(Bindings):
         """Whether a name may hold a view of another tensor."""
         return any(
             origin.reach in (Reach.SLICE, Reach.LOST)
-            for binding in self._reaching(name, at)
+            for binding in self.reaching(name, at)
             for origin in binding.origins
         )
 
     def statements_of(self, name: str, at: ast.AST) -> list[ast.AST]:
         """The statements that may have bound what a name holds at a node."""
-        return [binding.statement for binding in self._reaching(name, at)]
+        return [binding.statement for binding in self.reaching(name, at)]
 
     def _made_of(self, name: str, at: ast.AST) -> dict[str, bool]:
         """The names of a tensor, or of what it is a slice of; whether they are of all of it."""
@@ -140,7 +140,7 @@ class Scope(Bindings):
         waiting = [(name, at, True)]
         while waiting:
             one, node, is_all = waiting.pop()
-            for binding in self._reaching(one, node):
+            for binding in self.reaching(one, node):
                 for origin in binding.origins:
                     root, is_one = origin.root, is_all and origin.reach is Reach.SHARED
                     if root is None or root == name or (root in found and found[root] >= is_one):
@@ -216,7 +216,7 @@ class Scope(Bindings):
                     found = max(found, Sight(reach, other), key=_reach)
             elif self._is_live(root, at.statement, write):
                 found = max(found, Sight(reach, root), key=_reach)
-            before = self._reaching(root, at.statement)
+            before = self.reaching(root, at.statement)
             if not before:
                 found = max(found, Sight(reach, "", self._argument(root)), key=_reach)
             for earlier in before:
@@ -248,7 +248,7 @@ class Scope(Bindings):
             for node in self.nodes
         )
 
-    def _reaching(self, name: str, at: ast.AST) -> list[Binding]:
+    def reaching(self, name: str, at: ast.AST) -> list[Binding]:
         """The bindings whose tensor a name may hold at a node."""
         bound = self._bindings_by_name.get(name, ())
         own = [b for b in bound if not isinstance(b.statement, ast.Call)]

@@ -108,6 +108,10 @@ class Bindings:
             found.setdefault(binding.name, []).append(binding)
         return found
 
+    def bindings_of(self, name: str) -> list[Binding]:
+        """All that binds a name, or puts something into what it holds."""
+        return self._bindings_by_name.get(name, [])
+
     def _bound_by(self, node: ast.AST) -> Iterator[Binding]:
         if isinstance(node, ast.Assign):
             for target in node.targets:

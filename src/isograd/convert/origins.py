@@ -123,7 +123,7 @@ def origin_of_write(target: ast.expr, named: Mapping[ast.AST, str]) -> tuple[ast
     reach = Reach.ALONE
     node = target
     while True:
-        step = _step(node, named)
+        step = view_of(node, named)
         if step is None:
             return node, reach
         node, here = step
@@ -146,7 +146,7 @@ def is_strided(value: ast.expr, named: Mapping[ast.AST, str]) -> bool:
     MindSpore 2.10 on CPU writes nothing by `view.copy_(values)` there.
     """
     node = value
-    while (step := _step(node, named)) is not None:
+    while (step := view_of(node, named)) is not None:
         if isinstance(node, ast.Subscript):
             bounds = [p for p in parts_of(node.slice) if isinstance(p, ast.Slice)]
             if any(b.lower or b.upper or b.step for b in bounds):
@@ -172,7 +172,7 @@ def rearranged(target: ast.expr, named: Mapping[ast.AST, str]) -> ast.Name | Non
             name = called(node, named)[0]
             if any(part in named for part in node.args if name == "view"):
                 return None  # of another dtype
-        step = _step(node, named)
+        step = view_of(node, named)
         if step is None or name not in _REARRANGING:
             return None
         node = step[0]
@@ -194,7 +194,7 @@ def is_taken_by_copy(node: ast.expr) -> bool:
     return any(isinstance(part, kinds) for part in parts_of(node.slice))
 
 
-def _step(node: ast.expr, named: Mapping[ast.AST, str]) -> tuple[ast.expr, Reach] | None:
+def view_of(node: ast.expr, named: Mapping[ast.AST, str]) -> tuple[ast.expr, Reach] | None:
     """The tensor that an expression is a view of; None where it is a tensor of its own."""
     if isinstance(node, ast.Subscript) and not is_taken_by_copy(node):
         return node.value, Reach.SLICE

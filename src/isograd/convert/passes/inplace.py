@@ -42,6 +42,8 @@ from isograd.convert.passes.reach_of_writes import (
     write_view,
 )
 from isograd.convert.passes.saved_values import of_old_values
+from isograd.convert.passes.shared_operands import sees_change
+from isograd.convert.passes.unnamed_targets import CHOSEN, tell_if_of_changed, write_alone
 from isograd.convert.passes.waiting_operands import (
     bind_first,
     can_move,
@@ -58,7 +60,6 @@ from isograd.scan.values import PARAMETER
 
 _COPY_INTO = "torch.Tensor.copy_"
 _SHAPE = "{0} has another shape from here on, and {1} as well in torch; not in the port"
-_CHOSEN = "which tensor is changed in place is not known here; the port changes none"
 _WAITING = (
     "{0} is read in this statement before it is changed, and sees the change in torch; "
     "MindSpore refuses to write into the inputs of what it differentiates"
@@ -155,14 +156,14 @@ def _write(
     if target is None or is_turned(target):
         kept = of_old_values(file.source(receiver), code, node, file)
         if not is_statement or not write_view(receiver, "...", kept, node, file):
-            _write_alone(node, receiver, code, file)
+            write_alone(node, receiver, code, file)
         return
     if target is not receiver or isinstance(target, ast.Subscript):
-        _tell_if_of_changed(target, node, file)
+        tell_if_of_changed(target, node, file)
     if not is_statement and is_in_chain(node, file):
         if target is receiver:
             file.keep_sources(target)
-        if not is_read_in_chain(target, node, file):
+        if not is_read_in_chain(target, node, file) and not sees_change(target, node, file):
             layout.write(file, node, code)
             return
     if isinstance(target, ast.Name) and use.owner is not PARAMETER:
@@ -193,15 +194,6 @@ def _is_of_fresh_list(target: ast.Subscript) -> bool:
     made = target.value
     is_listed = isinstance(made, ast.Call) and getattr(made.func, "id", "") in LISTING
     return is_listed or isinstance(made, (ast.List, ast.Tuple, ast.ListComp))
-
-
-def _write_alone(node: ast.Call, receiver: ast.expr, code: str, file: FileEdit) -> None:
-    """Write what no name holds: of a chain `x.mul_(2).add_(y)`, whose end is bound to the name."""
-    tell_lost(receiver, node, file)
-    is_chosen = isinstance(receiver, (ast.IfExp, ast.BoolOp, ast.NamedExpr))
-    if is_chosen or (file.tree.is_statement(node) and _may_be_held(receiver, file)):
-        file.finding(node, "in-place-view", _CHOSEN, LOST_ADVICE)
-    layout.write(file, node, code)
 
 
 def _may_be_computed(target: ast.expr, use: Use, node: ast.AST, file: FileEdit) -> bool:
@@ -340,29 +332,6 @@ def _is_shaping(node: ast.Call, file: FileEdit) -> bool:
     return use is not None and use.api.rpartition(".")[2] in _SHAPING
 
 
-def _tell_if_of_changed(target: ast.expr, node: ast.Call, file: FileEdit) -> None:
-    """Tell `x.mul_(2)[0].add_(1)`: one statement cannot write to both."""
-    part: ast.expr = target
-    while isinstance(part, (ast.Subscript, ast.Attribute)):
-        part = part.value
-    if isinstance(part, ast.Call) and changed_by(part, file) is not None:
-        file.finding(node, "in-place-view", _CHOSEN, LOST_ADVICE)
-
-
-def _may_be_held(receiver: ast.expr, file: FileEdit) -> bool:
-    """Whether something else may hold what a call gives: a function of torch makes a new tensor."""
-    node = receiver
-    while isinstance(node, ast.Call):
-        changed = changed_by(node, file)
-        if changed is None:
-            use = file.use(node.func)
-            if use is None or not use.is_member or not isinstance(node.func, ast.Attribute):
-                break
-            changed = node.func.value
-        node = changed
-    return isinstance(node, ast.Call) and file.use(node.func) is None
-
-
 def bind(
     target: ast.expr, node: ast.Call, code: str, file: FileEdit, *, is_safe: bool = False
 ) -> bool:
@@ -374,7 +343,7 @@ def bind(
     if isinstance(target, ast.Call):  # `relu(x.sub_(2), inplace=True)`
         target = target_of(target, file) or target
         if isinstance(target, (ast.Attribute, ast.Subscript)):
-            file.finding(node, "in-place-view", _CHOSEN, LOST_ADVICE)
+            file.finding(node, "in-place-view", CHOSEN, LOST_ADVICE)
             return False
     if isinstance(target, ast.Name):
         _write_name(target, node, code, file, is_safe=is_safe)

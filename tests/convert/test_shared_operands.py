@@ -53,7 +53,7 @@ y = torch.ones(3, 4); x.mul_(2).add_(y)
 y = x.clone(); x.mul_(2).add_(y)
 y = x; y = y + 1; x.mul_(2).add_(y)
 x[0].mul_(2).add_(x[1])
-x[..., :2].mul_(2).add_(x[..., 2:])
+x[..., :2].mul_(2).add_(x[..., 2:]).mul_(2 if x.is_floating_point() else 3)
 a, b = x.chunk(2); a = a * 1; a.mul_(2).add_(b)
 """.strip().splitlines()
 

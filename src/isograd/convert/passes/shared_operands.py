@@ -22,7 +22,9 @@ from isograd.convert.passes.reach_of_writes import LOST, LOST_ADVICE, scope_of, 
 from isograd.convert.tree import names_of, pairs_of
 
 #: What is asked of a tensor without its values.
-_FORM = frozenset("shape size dim ndim numel dtype device".split())
+_FORM = frozenset(
+    "shape size dim ndim numel dtype device is_floating_point is_complex requires_grad".split()
+)
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _LOOPS = (ast.For, ast.AsyncFor)
 

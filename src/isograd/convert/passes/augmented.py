@@ -40,6 +40,7 @@ from isograd.convert.passes.reach_of_writes import (
     write_view,
 )
 from isograd.convert.passes.saved_values import of_old_values
+from isograd.convert.passes.tensors_of_classes import is_of_class
 from isograd.convert.tree import defaults_of
 
 #: What is added to lists and texts.
@@ -74,8 +75,28 @@ class AugmentedAssignments:
                     return x * self.steps
             """,
         ),
+        Example(
+            "a tensor of a class, which its objects share",
+            """
+            class Meter:
+                total = torch.zeros(1)
+
+                def add(self, value):
+                    self.total += value
+            """,
+        ),
     )
     counterexamples = (
+        Example(
+            "a number of a class",
+            """
+            class Meter:
+                count = 0
+
+                def add(self):
+                    self.count += 1
+            """,
+        ),
         Example(
             "a tensor of its own",
             """
@@ -153,6 +174,7 @@ def _add_to_attribute(target: ast.Attribute, node: ast.AugAssign, file: FileEdit
             layout.write_statement(file, node, code)
             return True
     is_shared = place in scope.bound and scope.sight(place, node).reach is Reach.SHARED
+    is_shared = is_shared or is_of_class(target.attr, file)
     is_read_twice = any(isinstance(part, ast.Call) for part in ast.walk(target))
     if is_read_twice or not (is_shared or is_quiet_leaf(target, file)):
         return False

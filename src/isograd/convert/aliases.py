@@ -15,6 +15,7 @@ from functools import cached_property
 
 from isograd.convert.analysis.buffers import are_apart
 from isograd.convert.bindings import Bindings
+from isograd.convert.indexes import are_apart as are_apart_by_index
 from isograd.convert.origins import Binding, Origin, Reach, Sight
 from isograd.convert.tree import (
     counted_by,
@@ -92,7 +93,7 @@ class Scope(Bindings):
         others = self._held_by(name, write, first, is_whole)
         for other, is_all in self._made_of(name, write).items():
             held = self._held_by(other, write, (0, 0), is_whole and is_all)
-            others += [seen for seen in held if seen.name != name]
+            others += [seen for seen in held if not self._are_apart(name, seen.name)]
         return max(found, *others, key=_reach)
 
     def sight_at_any_time(self, name: str) -> Sight:
@@ -150,6 +151,17 @@ class Scope(Bindings):
                         waiting.append((root, binding.statement, is_one))
         return found
 
+    def _are_apart(self, name: str, other: str) -> bool:
+        """Whether two names are one, or hold parts of one tensor that are surely others."""
+        if name == other:
+            return True
+        ones, others = self.bindings_of(name), self.bindings_of(other)
+        if len(ones) == len(others) == 1 and ones[0].statement is others[0].statement:
+            if ones[0].value is others[0].value is None:  # what one statement unpacks
+                return True
+        values = [(a, b) for a in self.values_of(name) for b in self.values_of(other)]
+        return bool(values) and all(are_apart_by_index(*pair) for pair in values)
+
     def _held_by(
         self, name: str, write: ast.AST, first: tuple[int, int], is_whole: bool
     ) -> list[Sight]:
@@ -170,10 +182,8 @@ class Scope(Bindings):
             for origin in binding.origins:
                 if origin.root != name or not self._holds(name, statement, write):
                     continue
-                if not is_whole and not origin.is_copied:
-                    continue
                 if self._is_live(binding.name, statement, write):
-                    is_one = origin.reach <= Reach.SHARED
+                    is_one = origin.reach <= Reach.SHARED or not (is_whole or origin.is_copied)
                     found.append(Sight(Reach.SHARED if is_one else Reach.LOST, binding.name))
         return found
 

@@ -24,6 +24,10 @@ from isograd.convert.origins import (
 from isograd.convert.tree import Tree, defaults_of, names_of, pairs_of
 
 ScopeNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Module
+_LISTING = ("dict", "list", "OrderedDict", "sorted", "tuple")
+_OF_DICTIONARIES = ("keys", "values", "items", "get", "pop", "update", "setdefault")
+#: What gives the elements of what it is given, one by one or in a list.
+_GIVING = ("list", "tuple", "sorted", "reversed", "set", "iter", "zip", "enumerate")
 _BRACKETS = (ast.List, ast.Tuple, ast.Set, ast.Dict, ast.ListComp, ast.DictComp)
 
 
@@ -65,7 +69,7 @@ class Bindings:
             held = getattr(value.value, "id", name)
             return held != name and self.is_container(held)
         if isinstance(value, ast.Call):
-            return getattr(value.func, "id", "") in ("dict", "list", "OrderedDict")
+            return getattr(value.func, "id", "") in _LISTING
         return isinstance(unrepeated(value), _BRACKETS)
 
     def is_mapping(self, name: str) -> bool:
@@ -96,6 +100,19 @@ class Bindings:
                         if isinstance(one, ast.Name) and is_its_own:
                             found.setdefault(one.id, []).append(value)
         return found
+
+    @cached_property
+    def _dictionaries(self) -> frozenset[str]:
+        """The names that are used as only dictionaries are: `key in d`, `d.items()`, `del d[k]`."""
+        found: list[ast.expr] = []
+        for node in self.nodes:
+            if isinstance(node, ast.Compare) and isinstance(node.ops[0], (ast.In, ast.NotIn)):
+                found += node.comparators
+            elif isinstance(node, ast.Delete):
+                found += [one.value for one in node.targets if isinstance(one, ast.Subscript)]
+            elif isinstance(node, ast.Attribute) and node.attr in _OF_DICTIONARIES:
+                found.append(node.value)
+        return frozenset(node.id for node in found if isinstance(node, ast.Name))
 
     @cached_property
     def _bindings(self) -> list[Binding]:
@@ -181,6 +198,8 @@ class Bindings:
             yield Binding(node, name, origins)
 
     def _of_several(self, value: ast.expr) -> tuple[Origin, ...]:
+        if rows := self._rows(value):
+            return rows
         if isinstance(value, _BRACKETS):
             return self._inside(ast.iter_child_nodes(value))
         if isinstance(value, ast.Subscript) and isinstance(value.slice, ast.Slice):
@@ -200,6 +219,33 @@ class Bindings:
             return tuple(origin for origin in self._origins(value) if origin.reach is Reach.LOST)
         return ()
 
+    def _rows(self, value: ast.expr) -> tuple[Origin, ...]:
+        """Elements of what may be a tensor: of `list(x)`, `[*x]` and `[row for row in x]`."""
+        sources: list[tuple[Reach, ast.expr]] = []
+        if isinstance(value, ast.Call) and getattr(value.func, "id", "") in _GIVING:
+            sources = [(Reach.SLICE, part) for part in value.args]
+        elif isinstance(value, ast.Starred):
+            sources = [(Reach.SLICE, value.value)]
+        elif isinstance(value, (ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp)):
+            made = value.value if isinstance(value, ast.DictComp) else value.elt
+            root, reach = origin_of_write(made, self._named)
+            sources = [
+                (max(reach, Reach.SLICE), source)
+                for loop in value.generators
+                for target, source in parted(loop.target, loop.iter)
+                if getattr(root, "id", "") in names_of(target)
+            ]
+        found: list[Origin] = []
+        for reach, source in sources:
+            root, here = origin_of_write(source, self._named)
+            if isinstance(root, ast.Name):
+                if self.is_container(root.id):
+                    found.append(Origin(Reach.SHARED, root.id))
+                elif not self.is_mapping(root.id) and root.id not in self._dictionaries:
+                    found.append(Origin(max(here, reach), root.id))
+            found += [origin for origin in self._rows(source) if origin.root is not None]
+        return (Origin(Reach.SHARED, None), *found) if found else ()
+
     def _inside(self, parts: Iterable[ast.AST]) -> tuple[Origin, ...]:
         found: list[Origin] = []
         for part in parts:
@@ -210,17 +256,15 @@ class Bindings:
     def _origins(self, value: ast.expr) -> tuple[Origin, ...]:
         if isinstance(value, ast.Name):
             return (Origin(Reach.SHARED, value.id),)
-        if isinstance(value, ast.IfExp):
-            return (*self._origins(value.body), *self._origins(value.orelse))
-        if isinstance(value, ast.BoolOp):
-            return self._inside(value.values)
-        if isinstance(value, ast.NamedExpr):
-            return self._origins(value.value)
+        if isinstance(value, (ast.IfExp, ast.BoolOp, ast.NamedExpr)):
+            return self._inside(alternatives(value))
         if value in self._held:
             owner = owner_of(value)
             assert owner is not None
             return self._origins(owner)
         value = unrepeated(value)
+        if rows := self._rows(value):
+            return rows
         if isinstance(value, _BRACKETS):
             return self._inside(ast.iter_child_nodes(value))
         if isinstance(value, ast.Call) and getattr(value.func, "attr", "") == "numpy":
@@ -238,6 +282,15 @@ class Bindings:
         if isinstance(root, ast.Name) and reach is not Reach.ALONE:
             return (Origin(reach, root.id, is_copied),)
         return ()
+
+
+def alternatives(node: ast.expr) -> list[ast.expr]:
+    """The values of which an expression is one: `a if c else b`, `a or b`; empty for others."""
+    if isinstance(node, ast.IfExp):
+        return [node.body, node.orelse]
+    if isinstance(node, ast.BoolOp):
+        return node.values
+    return [node.value] if isinstance(node, ast.NamedExpr) else []
 
 
 def parted(target: ast.expr, source: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:

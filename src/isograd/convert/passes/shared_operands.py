@@ -10,13 +10,12 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import inf
 
 from isograd.convert.aliases import Scope
 from isograd.convert.analysis.given_arguments import Function, calls_of
-from isograd.convert.bindings import parted
+from isograd.convert.bindings import alternatives, parted
 from isograd.convert.file import FileEdit
-from isograd.convert.indexes import is_ellipsis, parts_of
+from isograd.convert.indexes import are_apart
 from isograd.convert.origins import Binding, Reach, view_of
 from isograd.convert.passes.reach_of_writes import LOST, LOST_ADVICE, scope_of, sight_of
 from isograd.convert.tree import names_of, pairs_of
@@ -80,7 +79,7 @@ def _shared_operand(
             if isinstance(part, ast.Call):
                 if _reads_inside(part, target, file):
                     return part, True
-            elif not _are_apart(target, part):
+            elif not are_apart(target, part):
                 both = list(roots.common(own, roots.of(part, part)))
                 if both:
                     return part, any(map(_is_reached, both))
@@ -122,40 +121,6 @@ def _read(node: ast.AST, file: FileEdit) -> Iterator[ast.expr]:
     for part in below:
         if part is not owner or not isinstance(part, (ast.Name, ast.Attribute, ast.Subscript)):
             yield from _read(part, file)
-
-
-def _are_apart(one: ast.expr, other: ast.expr) -> bool:
-    """Whether two are parts of one tensor by numbers that differ: `x[0]`, `x[1:]`."""
-    if not (isinstance(one, ast.Subscript) and isinstance(other, ast.Subscript)):
-        return False
-    if ast.dump(one.value) != ast.dump(other.value):
-        return False
-    for left, right in zip(parts_of(one.slice), parts_of(other.slice), strict=False):
-        if (before := _span(left)) and (behind := _span(right)):
-            if before[1] <= behind[0] or behind[1] <= before[0]:
-                return True
-        if not is_ellipsis(left) and not isinstance(left, (ast.Constant, ast.Slice, ast.Name)):
-            return False  # it may be more or less than one axis
-        if is_ellipsis(left) != is_ellipsis(right):
-            return False
-    return False
-
-
-def _span(index: ast.expr) -> tuple[float, float] | None:
-    """From where to where numbers that are written out take elements: `[1]`, `[2:]`."""
-    if isinstance(index, ast.Slice):
-        first = 0 if index.lower is None else _number(index.lower)
-        last = inf if index.upper is None else _number(index.upper)
-    elif (first := _number(index)) is not None:
-        last = first + 1
-    else:
-        return None
-    return None if first is None or last is None else (first, last)
-
-
-def _number(node: ast.expr) -> int | None:
-    value = getattr(node, "value", None)
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def _reads_inside(call: ast.Call, target: ast.expr, file: FileEdit) -> bool:
@@ -214,14 +179,8 @@ class _Roots:
     def _of(self, node: ast.expr, at: ast.AST, known: frozenset[str]) -> set[Root]:
         if isinstance(node, ast.Name):
             return self._of_name(node.id, at, known)
-        parts: list[ast.expr] = []
-        if isinstance(node, ast.IfExp):
-            parts = [node.body, node.orelse]
-        elif isinstance(node, ast.BoolOp):
-            parts = node.values
-        elif isinstance(node, ast.NamedExpr):
-            parts = [node.value]
-        elif isinstance(node, (ast.List, ast.Tuple)):
+        parts = alternatives(node)
+        if isinstance(node, (ast.List, ast.Tuple)):
             parts = node.elts
         elif isinstance(node, ast.Call) and self._file.use(node.func) is None:
             return {Root(ast.unparse(node))}
@@ -306,7 +265,7 @@ class _Roots:
             if call in known or one.name not in given or other.name not in given:
                 continue
             left, right = given[one.name], given[other.name]
-            if not _are_apart(left, right):
+            if not are_apart(left, right):
                 roots = self.bound(left, call), self.bound(right, call)
                 for pair in self.common(*roots, known | {call}):
                     reaches = zip(pair, (one, other), strict=True)

@@ -161,7 +161,7 @@ class Bindings:
 
     def _bound(self, target: ast.expr, value: ast.expr, node: ast.AST) -> Iterator[Binding]:
         if isinstance(target, ast.Name):
-            yield Binding(node, target.id, self._origins(value))
+            yield Binding(node, target.id, self.origins_of(value))
         elif isinstance(target, (ast.Tuple, ast.List)):
             if isinstance(value, (ast.Tuple, ast.List)) and len(value.elts) == len(target.elts):
                 for part, one in zip(target.elts, value.elts, strict=True):
@@ -172,12 +172,12 @@ class Bindings:
             for name in names_of(target):
                 yield Binding(node, name, origins)
         elif isinstance(target, ast.Attribute):
-            for origin in self._origins(value):
+            for origin in self.origins_of(value):
                 if origin.root is not None:
                     yield Binding(node, ast.unparse(target), (origin,))
         elif isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name):
             if self.is_container(target.value.id):
-                yield Binding(node, target.value.id, self._origins(value))
+                yield Binding(node, target.value.id, self.origins_of(value))
 
     def _through(self, target: ast.expr, source: ast.expr, node: ast.AST) -> Iterator[Binding]:
         """A loop's names: elements of what it goes through, or rows taken by numbers."""
@@ -205,7 +205,7 @@ class Bindings:
         if isinstance(value, ast.Subscript) and isinstance(value.slice, ast.Slice):
             return self._of_several(value.value)
         if isinstance(value, ast.Call) and called(value, self._named)[0] in SEVERAL:
-            return self._origins(value)
+            return self.origins_of(value)
         if gives_several_held(value, self._tree, self._named):
             return (Origin(Reach.SHARED, None),)
         if isinstance(value, ast.IfExp):
@@ -216,7 +216,7 @@ class Bindings:
         if isinstance(value, ast.Subscript):
             return (Origin(Reach.SHARED, None),)
         if isinstance(value, (ast.Attribute, ast.Call)):  # `a, b = x.T`
-            return tuple(origin for origin in self._origins(value) if origin.reach is Reach.LOST)
+            return tuple(origin for origin in self.origins_of(value) if origin.reach is Reach.LOST)
         return ()
 
     def _rows(self, value: ast.expr) -> tuple[Origin, ...]:
@@ -250,10 +250,11 @@ class Bindings:
         found: list[Origin] = []
         for part in parts:
             if isinstance(part, ast.expr):
-                found += self._origins(part)
+                found += self.origins_of(part)
         return tuple(found)
 
-    def _origins(self, value: ast.expr) -> tuple[Origin, ...]:
+    def origins_of(self, value: ast.expr) -> tuple[Origin, ...]:
+        """What a value is one with, by the names of the scope."""
         if isinstance(value, ast.Name):
             return (Origin(Reach.SHARED, value.id),)
         if isinstance(value, (ast.IfExp, ast.BoolOp, ast.NamedExpr)):
@@ -261,14 +262,14 @@ class Bindings:
         if value in self._held:
             owner = owner_of(value)
             assert owner is not None
-            return self._origins(owner)
+            return self.origins_of(owner)
         value = unrepeated(value)
         if rows := self._rows(value):
             return rows
         if isinstance(value, _BRACKETS):
             return self._inside(ast.iter_child_nodes(value))
         if isinstance(value, ast.Call) and getattr(value.func, "attr", "") == "numpy":
-            shared = self._origins(value.func.value)  # type: ignore[attr-defined]  # a method
+            shared = self.origins_of(value.func.value)  # type: ignore[attr-defined]  # a method
             return tuple(replace(o, reach=Reach.LOST, is_array=True) for o in shared if o.root)
         if self._named.get(getattr(value, "func", value)) == "torch.from_numpy":
             of_array = self._inside(value.args)  # type: ignore[attr-defined]  # a call

@@ -55,6 +55,8 @@ _PASSING = frozenset(
     """dropout dropout1d dropout2d dropout3d alpha_dropout feature_alpha_dropout resolve_conj
     resolve_neg""".split()
 )
+#: What functions of the file return of their first argument, among the names of torch's functions.
+SLICE_OF, VIEW_OF = "isograd.slice_of", "isograd.view_of"
 
 
 class Reach(IntEnum):
@@ -206,8 +208,10 @@ def view_of(node: ast.expr, named: Mapping[ast.AST, str]) -> tuple[ast.expr, Rea
     name, base = called(node, named)
     if base is None:
         return None
-    if name in _RESHAPED:
+    if name in _RESHAPED or (is_function and named[node.func] == VIEW_OF):
         return base, Reach.LOST
+    if is_function and named[node.func] == SLICE_OF:
+        return base, Reach.SLICE
     if name == "contiguous" and _is_reordered(base, named):
         return None
     if name == "to" and asks_for_a_copy(node):

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import cached_property
 
 from isograd.convert.data_aliases import owner_of
-from isograd.convert.held_results import gives_held, gives_several_held
+from isograd.convert.held_results import gives_held, gives_several_held, reach_of_held
 from isograd.convert.indexes import has_inner_steps
 from isograd.convert.origins import (
     SEVERAL,
@@ -279,7 +279,8 @@ class Bindings:
         if is_copied or (isinstance(value, ast.Subscript) and adds_axis(value.slice)):
             reach = Reach.LOST
         if isinstance(root, ast.Attribute) or gives_held(root, self._tree, self._named):
-            return (Origin(max(reach, Reach.SHARED), None),)
+            held = reach_of_held(root, self._tree, self._named)
+            return (Origin(max(reach, held, Reach.SHARED), None),)
         if isinstance(root, ast.Name) and reach is not Reach.ALONE:
             return (Origin(reach, root.id, is_copied),)
         return ()

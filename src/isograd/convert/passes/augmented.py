@@ -11,7 +11,7 @@ from isograd.convert.file import FileEdit
 from isograd.convert.held_results import gives_held
 from isograd.convert.indexes import has_inner_steps, parts_of
 from isograd.convert.operator_signs import SIGNS
-from isograd.convert.origins import Reach
+from isograd.convert.origins import SLICE_OF, VIEW_OF, Reach
 from isograd.convert.passes.elements import (
     elements,
     is_by_position,
@@ -276,6 +276,7 @@ def _add_to_argument(target: ast.Name, node: ast.AugAssign, file: FileEdit) -> b
     is_tensor_like = is_element or adds_tensor or _is_of_torch(node.value, file)
     is_tensor_like = is_tensor_like or _is_of_module(target.id, node.value, scope)
     is_tensor_like = is_tensor_like or _is_of_state(target.id, node.value, scope)
+    is_tensor_like = is_tensor_like or _is_returned_view(target.id, scope, file)
     if not (is_tensor_like or _is_used_as_tensor(target.id, node, file)):
         return False  # a counter or a size, most of all
     sight = sight_of(target.id, node, file)
@@ -317,6 +318,12 @@ def _is_of_module(name: str, added: ast.expr, function: Scope) -> bool:
             if isinstance(part, ast.Name) and part.id not in known:
                 waiting.append(part.id)
     return False
+
+
+def _is_returned_view(name: str, function: Scope, file: FileEdit) -> bool:
+    """Whether a name may hold the part of an argument that a function of the file returns."""
+    called = [value.func for value in function.values_of(name) if isinstance(value, ast.Call)]
+    return any(file.views.get(one) in (SLICE_OF, VIEW_OF) for one in called)
 
 
 def _is_of_state(name: str, added: ast.expr, function: Scope) -> bool:

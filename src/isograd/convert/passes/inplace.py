@@ -39,6 +39,7 @@ from isograd.convert.passes.reach_of_writes import (
     sight_of,
     tell,
     tell_lost,
+    tell_view_of_held,
     write_view,
 )
 from isograd.convert.passes.saved_values import of_old_values
@@ -158,7 +159,7 @@ def _write(
         if not is_statement or not write_view(receiver, "...", kept, node, file):
             write_alone(node, receiver, code, file)
         return
-    if target is not receiver or isinstance(target, ast.Subscript):
+    if target is not receiver or not isinstance(target, ast.Name):
         tell_if_of_changed(target, node, file)
     if not is_statement and is_in_chain(node, file):
         if target is receiver:
@@ -221,6 +222,7 @@ def _copy_into(node: ast.Call, receiver: ast.expr, use: Use, file: FileEdit) -> 
             layout.write_statement(file, node, f"{place} = {new}")
             return True
         if receiver.attr != "data":
+            tell_view_of_held(receiver, node, file)
             return False
     code = file.argument(node.args[0])
     if isinstance(receiver, ast.Attribute):

@@ -7,7 +7,7 @@ import ast
 from isograd.convert import layout
 from isograd.convert.file import FileEdit
 from isograd.convert.passes.chains import changed_by
-from isograd.convert.passes.reach_of_writes import LOST_ADVICE, tell_lost
+from isograd.convert.passes.reach_of_writes import LOST_ADVICE, tell_lost, tell_view_of_held
 
 CHOSEN = "which tensor is changed in place is not known here; the port changes none"
 
@@ -22,7 +22,9 @@ def write_alone(node: ast.Call, receiver: ast.expr, code: str, file: FileEdit) -
 
 
 def tell_if_of_changed(target: ast.expr, node: ast.Call, file: FileEdit) -> None:
-    """Tell `x.mul_(2)[0].add_(1)`: one statement cannot write to both."""
+    """Tell `x.mul_(2)[0].add_(1)`: one statement cannot write to both; and views of properties."""
+    if isinstance(target, ast.Attribute):
+        tell_view_of_held(target, node, file)
     part: ast.expr = target
     while isinstance(part, (ast.Subscript, ast.Attribute)):
         part = part.value

@@ -40,6 +40,7 @@ from isograd.convert.passes.reach_of_writes import (
     write_view,
 )
 from isograd.convert.passes.saved_values import of_old_values
+from isograd.convert.passes.shared_operands import tell_given_view
 from isograd.convert.passes.tensors_of_classes import is_of_class
 from isograd.convert.tree import defaults_of
 
@@ -135,6 +136,7 @@ class AugmentedAssignments:
             return True
         if not file.facts.is_tensor(target):
             return _add_to_argument(target, node, file)
+        tell_given_view(target, node, file)
         sight = sight_of(target.id, node, file)
         if sight.reach is Reach.LOST:
             tell(sight, target.id, node, file)
@@ -279,6 +281,7 @@ def _add_to_argument(target: ast.Name, node: ast.AugAssign, file: FileEdit) -> b
     is_tensor_like = is_tensor_like or _is_returned_view(target.id, scope, file)
     if not (is_tensor_like or _is_used_as_tensor(target.id, node, file)):
         return False  # a counter or a size, most of all
+    tell_given_view(target, node, file)
     sight = sight_of(target.id, node, file)
     if sight.reach is Reach.LOST:
         tell(sight, target.id, node, file)

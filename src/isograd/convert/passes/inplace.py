@@ -43,7 +43,7 @@ from isograd.convert.passes.reach_of_writes import (
     write_view,
 )
 from isograd.convert.passes.saved_values import of_old_values
-from isograd.convert.passes.shared_operands import sees_change
+from isograd.convert.passes.shared_operands import sees_change, tell_given_view
 from isograd.convert.passes.unnamed_targets import CHOSEN, tell_if_of_changed, write_alone
 from isograd.convert.passes.waiting_operands import (
     bind_first,
@@ -245,6 +245,7 @@ def _copy_into_name(node: ast.Call, receiver: ast.Name, code: str, file: FileEdi
         write_recorded(receiver, code, node, file, "composites.overwrite_data")
         return
     sight = sight_of(name, node, file)
+    tell_given_view(receiver, node, file)
     if sight.reach is Reach.LOST:
         tell(sight, name, node, file)
     if file.tree.is_statement(node) and not may_be_parameter(name, node, file):
@@ -278,6 +279,7 @@ def _write_name(
 ) -> None:
     """Bind a tensor's new value to its name, or write it where others see the tensor."""
     name = target.id
+    tell_given_view(target, node, file)
     if (file.holds_data(target) or is_quiet_leaf(target, file)) and not _is_shaping(node, file):
         file.replace(node, f"{file.name('composites.overwrite')}({name}, {code})")
         return

@@ -86,6 +86,23 @@ def _shared_operand(
     return None
 
 
+def tell_given_view(name: ast.Name, node: ast.AST, file: FileEdit) -> None:
+    """Report a change of an argument of which a call of the file gives a view beside it."""
+    scope = scope_of(node, file)
+    if isinstance(scope.node, ast.Module) or len(scope.parameters) < 2:
+        return
+    roots = _Roots(file)
+    own = [root for root in roots.of(name, node) if root.function is scope.node]
+    for other in scope.parameters if own else ():
+        given = Root(f"{other}:{scope.node.lineno}", function=scope.node, name=other)
+        if given in own or not scope.is_read_behind(other, node):
+            continue
+        both = list(roots.common(set(own), {given}))
+        if both and not any(map(_is_reached, both)):
+            message = LOST.format(name.id, other)
+            file.finding(node, "in-place-view", message, LOST_ADVICE)
+
+
 def _is_reached(pair: tuple[Root, Root]) -> bool:
     """Whether a write by the one is seen by the other, which was bound before."""
     return pair[0].reach is not Reach.LOST and pair[1].reach < Reach.SLICE

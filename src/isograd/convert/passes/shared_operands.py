@@ -14,9 +14,10 @@ from functools import cached_property
 from isograd.convert.aliases import Scope
 from isograd.convert.analysis.given_arguments import Function, calls_of
 from isograd.convert.bindings import alternatives, parted
+from isograd.convert.data_aliases import is_data, owner_of
 from isograd.convert.file import FileEdit
 from isograd.convert.indexes import are_apart
-from isograd.convert.origins import Binding, Reach, view_of
+from isograd.convert.origins import Binding, Reach, origin_of_write, view_of
 from isograd.convert.passes.reach_of_writes import LOST, LOST_ADVICE, scope_of, sight_of
 from isograd.convert.tree import names_of, pairs_of
 
@@ -87,12 +88,17 @@ def _shared_operand(
 
 
 def tell_given_view(name: ast.Name, node: ast.AST, file: FileEdit) -> None:
-    """Report a change of an argument of which a call of the file gives a view beside it."""
+    """Report a change of an argument that does not reach what a call of the file gives it of.
+
+    That may be another argument, or what the caller reads behind the call.
+    """
     scope = scope_of(node, file)
-    if isinstance(scope.node, ast.Module) or len(scope.parameters) < 2:
+    if isinstance(scope.node, ast.Module) or not scope.parameters:
         return
     roots = _Roots(file)
     own = [root for root in roots.of(name, node) if root.function is scope.node]
+    for root in own:
+        _tell_callers(root, file)
     for other in scope.parameters if own else ():
         given = Root(f"{other}:{scope.node.lineno}", function=scope.node, name=other)
         if given in own or not scope.is_read_behind(other, node):
@@ -101,6 +107,30 @@ def tell_given_view(name: ast.Name, node: ast.AST, file: FileEdit) -> None:
         if both and not any(map(_is_reached, both)):
             message = LOST.format(name.id, other)
             file.finding(node, "in-place-view", message, LOST_ADVICE)
+
+
+def _tell_callers(argument: Root, file: FileEdit) -> None:
+    """Report calls that give a view to a function that changes it, and read its tensor behind."""
+    assert argument.function is not None
+    for call, given in calls_of(argument.function, file.tree):
+        value = given.get(argument.name)
+        if value is None or file.use(call.func) is not None:
+            continue
+        if is_data(value) and file.tree.is_statement(call):
+            value = owner_of(value) or value  # which is what a port gives there
+        scope, (root, reach) = scope_of(call, file), origin_of_write(value, file.views)
+        seen = ""
+        if isinstance(root, ast.Attribute) and reach is Reach.LOST:
+            seen = ast.unparse(root)
+        elif isinstance(root, ast.Name):
+            sight = scope.sight(root.id, call)
+            if reach is Reach.LOST and scope.is_read_behind(root.id, call):
+                seen = root.id
+            elif Reach.LOST in (reach, sight.reach) and sight.reach is not Reach.ALONE:
+                seen = sight.name
+        if seen:
+            message = LOST.format(ast.unparse(value), seen)
+            file.finding(call, "in-place-view", message, LOST_ADVICE)
 
 
 def _is_reached(pair: tuple[Root, Root]) -> bool:
@@ -279,7 +309,8 @@ class _Roots:
         """Two arguments of a function that a call of the file makes one."""
         assert one.function is not None
         for call, given in calls_of(one.function, self._file.tree):
-            if call in known or one.name not in given or other.name not in given:
+            is_another = call in known or self._file.use(call.func) is not None
+            if is_another or one.name not in given or other.name not in given:
                 continue
             left, right = given[one.name], given[other.name]
             if not are_apart(left, right):

@@ -101,7 +101,8 @@ def tell_given_view(name: ast.Name, node: ast.AST, file: FileEdit) -> None:
         _tell_callers(root, file)
     for other in scope.parameters if own else ():
         given = Root(f"{other}:{scope.node.lineno}", function=scope.node, name=other)
-        if given in own or not scope.is_read_behind(other, node):
+        is_own = any(root.name == other for root in own)  # of which `sight_of` says it
+        if is_own or not scope.is_read_behind(other, node):
             continue
         both = list(roots.common(set(own), {given}))
         if both and not any(map(_is_reached, both)):

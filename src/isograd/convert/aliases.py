@@ -15,6 +15,7 @@ from functools import cached_property
 
 from isograd.convert.analysis.buffers import are_apart
 from isograd.convert.bindings import Bindings
+from isograd.convert.indexes import are_apart as are_apart_by_index
 from isograd.convert.origins import Binding, Origin, Reach, Sight
 from isograd.convert.tree import (
     counted_by,
@@ -58,7 +59,7 @@ class Scope(Bindings):
         waiting, known = [(name, at)], set[Binding]()
         while waiting:
             one, node = waiting.pop()
-            before = self._reaching(one, node)
+            before = self.reaching(one, node)
             if not before and (one in self.parameters or one not in self.bound):
                 return True
             for binding in before:
@@ -79,7 +80,7 @@ class Scope(Bindings):
 
         is_whole: whether all of it is written, so that slices taken before would have to see it.
         """
-        reaching = self._reaching(name, write)
+        reaching = self.reaching(name, write)
         found = Sight(Reach.ALONE)
         if not reaching:  # from outside
             found = Sight(Reach.SHARED, argument=self._argument(name))
@@ -92,7 +93,7 @@ class Scope(Bindings):
         others = self._held_by(name, write, first, is_whole)
         for other, is_all in self._made_of(name, write).items():
             held = self._held_by(other, write, (0, 0), is_whole and is_all)
-            others += [seen for seen in held if seen.name != name]
+            others += [seen for seen in held if not self._are_apart(name, seen.name)]
         return max(found, *others, key=_reach)
 
     def sight_at_any_time(self, name: str) -> Sight:
@@ -126,13 +127,13 @@ class Scope(Bindings):
         """Whether a name may hold a view of another tensor."""
         return any(
             origin.reach in (Reach.SLICE, Reach.LOST)
-            for binding in self._reaching(name, at)
+            for binding in self.reaching(name, at)
             for origin in binding.origins
         )
 
     def statements_of(self, name: str, at: ast.AST) -> list[ast.AST]:
         """The statements that may have bound what a name holds at a node."""
-        return [binding.statement for binding in self._reaching(name, at)]
+        return [binding.statement for binding in self.reaching(name, at)]
 
     def _made_of(self, name: str, at: ast.AST) -> dict[str, bool]:
         """The names of a tensor, or of what it is a slice of; whether they are of all of it."""
@@ -140,7 +141,7 @@ class Scope(Bindings):
         waiting = [(name, at, True)]
         while waiting:
             one, node, is_all = waiting.pop()
-            for binding in self._reaching(one, node):
+            for binding in self.reaching(one, node):
                 for origin in binding.origins:
                     root, is_one = origin.root, is_all and origin.reach is Reach.SHARED
                     if root is None or root == name or (root in found and found[root] >= is_one):
@@ -149,6 +150,17 @@ class Scope(Bindings):
                         found[root] = is_one
                         waiting.append((root, binding.statement, is_one))
         return found
+
+    def _are_apart(self, name: str, other: str) -> bool:
+        """Whether two names are one, or hold parts of one tensor that are surely others."""
+        if name == other:
+            return True
+        ones, others = self.bindings_of(name), self.bindings_of(other)
+        if len(ones) == len(others) == 1 and ones[0].statement is others[0].statement:
+            if ones[0].value is others[0].value is None:  # what one statement unpacks
+                return True
+        values = [(a, b) for a in self.values_of(name) for b in self.values_of(other)]
+        return bool(values) and all(are_apart_by_index(*pair) for pair in values)
 
     def _held_by(
         self, name: str, write: ast.AST, first: tuple[int, int], is_whole: bool
@@ -170,10 +182,8 @@ class Scope(Bindings):
             for origin in binding.origins:
                 if origin.root != name or not self._holds(name, statement, write):
                     continue
-                if not is_whole and not origin.is_copied:
-                    continue
                 if self._is_live(binding.name, statement, write):
-                    is_one = origin.reach <= Reach.SHARED
+                    is_one = origin.reach <= Reach.SHARED or not (is_whole or origin.is_copied)
                     found.append(Sight(Reach.SHARED if is_one else Reach.LOST, binding.name))
         return found
 
@@ -216,7 +226,7 @@ class Scope(Bindings):
                     found = max(found, Sight(reach, other), key=_reach)
             elif self._is_live(root, at.statement, write):
                 found = max(found, Sight(reach, root), key=_reach)
-            before = self._reaching(root, at.statement)
+            before = self.reaching(root, at.statement)
             if not before:
                 found = max(found, Sight(reach, "", self._argument(root)), key=_reach)
             for earlier in before:
@@ -248,7 +258,7 @@ class Scope(Bindings):
             for node in self.nodes
         )
 
-    def _reaching(self, name: str, at: ast.AST) -> list[Binding]:
+    def reaching(self, name: str, at: ast.AST) -> list[Binding]:
         """The bindings whose tensor a name may hold at a node."""
         bound = self._bindings_by_name.get(name, ())
         own = [b for b in bound if not isinstance(b.statement, ast.Call)]

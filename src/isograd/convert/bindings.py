@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import cached_property
 
 from isograd.convert.data_aliases import owner_of
-from isograd.convert.held_results import gives_held, gives_several_held
+from isograd.convert.held_results import gives_held, gives_several_held, reach_of_held
 from isograd.convert.indexes import has_inner_steps
 from isograd.convert.origins import (
     SEVERAL,
@@ -24,6 +24,10 @@ from isograd.convert.origins import (
 from isograd.convert.tree import Tree, defaults_of, names_of, pairs_of
 
 ScopeNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Module
+_LISTING = ("dict", "list", "OrderedDict", "sorted", "tuple")
+_OF_DICTIONARIES = ("keys", "values", "items", "get", "pop", "update", "setdefault")
+#: What gives the elements of what it is given, one by one or in a list.
+_GIVING = ("list", "tuple", "sorted", "reversed", "set", "iter", "zip", "enumerate")
 _BRACKETS = (ast.List, ast.Tuple, ast.Set, ast.Dict, ast.ListComp, ast.DictComp)
 
 
@@ -65,7 +69,7 @@ class Bindings:
             held = getattr(value.value, "id", name)
             return held != name and self.is_container(held)
         if isinstance(value, ast.Call):
-            return getattr(value.func, "id", "") in ("dict", "list", "OrderedDict")
+            return getattr(value.func, "id", "") in _LISTING
         return isinstance(unrepeated(value), _BRACKETS)
 
     def is_mapping(self, name: str) -> bool:
@@ -98,6 +102,19 @@ class Bindings:
         return found
 
     @cached_property
+    def _dictionaries(self) -> frozenset[str]:
+        """The names that are used as only dictionaries are: `key in d`, `d.items()`, `del d[k]`."""
+        found: list[ast.expr] = []
+        for node in self.nodes:
+            if isinstance(node, ast.Compare) and isinstance(node.ops[0], (ast.In, ast.NotIn)):
+                found += node.comparators
+            elif isinstance(node, ast.Delete):
+                found += [one.value for one in node.targets if isinstance(one, ast.Subscript)]
+            elif isinstance(node, ast.Attribute) and node.attr in _OF_DICTIONARIES:
+                found.append(node.value)
+        return frozenset(node.id for node in found if isinstance(node, ast.Name))
+
+    @cached_property
     def _bindings(self) -> list[Binding]:
         return [binding for node in self.nodes for binding in self._bound_by(node)]
 
@@ -107,6 +124,10 @@ class Bindings:
         for binding in self._bindings:
             found.setdefault(binding.name, []).append(binding)
         return found
+
+    def bindings_of(self, name: str) -> list[Binding]:
+        """All that binds a name, or puts something into what it holds."""
+        return self._bindings_by_name.get(name, [])
 
     def _bound_by(self, node: ast.AST) -> Iterator[Binding]:
         if isinstance(node, ast.Assign):
@@ -140,7 +161,7 @@ class Bindings:
 
     def _bound(self, target: ast.expr, value: ast.expr, node: ast.AST) -> Iterator[Binding]:
         if isinstance(target, ast.Name):
-            yield Binding(node, target.id, self._origins(value))
+            yield Binding(node, target.id, self.origins_of(value))
         elif isinstance(target, (ast.Tuple, ast.List)):
             if isinstance(value, (ast.Tuple, ast.List)) and len(value.elts) == len(target.elts):
                 for part, one in zip(target.elts, value.elts, strict=True):
@@ -151,12 +172,12 @@ class Bindings:
             for name in names_of(target):
                 yield Binding(node, name, origins)
         elif isinstance(target, ast.Attribute):
-            for origin in self._origins(value):
+            for origin in self.origins_of(value):
                 if origin.root is not None:
                     yield Binding(node, ast.unparse(target), (origin,))
         elif isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name):
             if self.is_container(target.value.id):
-                yield Binding(node, target.value.id, self._origins(value))
+                yield Binding(node, target.value.id, self.origins_of(value))
 
     def _through(self, target: ast.expr, source: ast.expr, node: ast.AST) -> Iterator[Binding]:
         """A loop's names: elements of what it goes through, or rows taken by numbers."""
@@ -177,12 +198,14 @@ class Bindings:
             yield Binding(node, name, origins)
 
     def _of_several(self, value: ast.expr) -> tuple[Origin, ...]:
+        if rows := self._rows(value):
+            return rows
         if isinstance(value, _BRACKETS):
             return self._inside(ast.iter_child_nodes(value))
         if isinstance(value, ast.Subscript) and isinstance(value.slice, ast.Slice):
             return self._of_several(value.value)
         if isinstance(value, ast.Call) and called(value, self._named)[0] in SEVERAL:
-            return self._origins(value)
+            return self.origins_of(value)
         if gives_several_held(value, self._tree, self._named):
             return (Origin(Reach.SHARED, None),)
         if isinstance(value, ast.IfExp):
@@ -193,34 +216,60 @@ class Bindings:
         if isinstance(value, ast.Subscript):
             return (Origin(Reach.SHARED, None),)
         if isinstance(value, (ast.Attribute, ast.Call)):  # `a, b = x.T`
-            return tuple(origin for origin in self._origins(value) if origin.reach is Reach.LOST)
+            return tuple(origin for origin in self.origins_of(value) if origin.reach is Reach.LOST)
         return ()
+
+    def _rows(self, value: ast.expr) -> tuple[Origin, ...]:
+        """Elements of what may be a tensor: of `list(x)`, `[*x]` and `[row for row in x]`."""
+        sources: list[tuple[Reach, ast.expr]] = []
+        if isinstance(value, ast.Call) and getattr(value.func, "id", "") in _GIVING:
+            sources = [(Reach.SLICE, part) for part in value.args]
+        elif isinstance(value, ast.Starred):
+            sources = [(Reach.SLICE, value.value)]
+        elif isinstance(value, (ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp)):
+            made = value.value if isinstance(value, ast.DictComp) else value.elt
+            root, reach = origin_of_write(made, self._named)
+            sources = [
+                (max(reach, Reach.SLICE), source)
+                for loop in value.generators
+                for target, source in parted(loop.target, loop.iter)
+                if getattr(root, "id", "") in names_of(target)
+            ]
+        found: list[Origin] = []
+        for reach, source in sources:
+            root, here = origin_of_write(source, self._named)
+            if isinstance(root, ast.Name):
+                if self.is_container(root.id):
+                    found.append(Origin(Reach.SHARED, root.id))
+                elif not self.is_mapping(root.id) and root.id not in self._dictionaries:
+                    found.append(Origin(max(here, reach), root.id))
+            found += [origin for origin in self._rows(source) if origin.root is not None]
+        return (Origin(Reach.SHARED, None), *found) if found else ()
 
     def _inside(self, parts: Iterable[ast.AST]) -> tuple[Origin, ...]:
         found: list[Origin] = []
         for part in parts:
             if isinstance(part, ast.expr):
-                found += self._origins(part)
+                found += self.origins_of(part)
         return tuple(found)
 
-    def _origins(self, value: ast.expr) -> tuple[Origin, ...]:
+    def origins_of(self, value: ast.expr) -> tuple[Origin, ...]:
+        """What a value is one with, by the names of the scope."""
         if isinstance(value, ast.Name):
             return (Origin(Reach.SHARED, value.id),)
-        if isinstance(value, ast.IfExp):
-            return (*self._origins(value.body), *self._origins(value.orelse))
-        if isinstance(value, ast.BoolOp):
-            return self._inside(value.values)
-        if isinstance(value, ast.NamedExpr):
-            return self._origins(value.value)
+        if isinstance(value, (ast.IfExp, ast.BoolOp, ast.NamedExpr)):
+            return self._inside(alternatives(value))
         if value in self._held:
             owner = owner_of(value)
             assert owner is not None
-            return self._origins(owner)
+            return self.origins_of(owner)
         value = unrepeated(value)
+        if rows := self._rows(value):
+            return rows
         if isinstance(value, _BRACKETS):
             return self._inside(ast.iter_child_nodes(value))
         if isinstance(value, ast.Call) and getattr(value.func, "attr", "") == "numpy":
-            shared = self._origins(value.func.value)  # type: ignore[attr-defined]  # a method
+            shared = self.origins_of(value.func.value)  # type: ignore[attr-defined]  # a method
             return tuple(replace(o, reach=Reach.LOST, is_array=True) for o in shared if o.root)
         if self._named.get(getattr(value, "func", value)) == "torch.from_numpy":
             of_array = self._inside(value.args)  # type: ignore[attr-defined]  # a call
@@ -230,10 +279,20 @@ class Bindings:
         if is_copied or (isinstance(value, ast.Subscript) and adds_axis(value.slice)):
             reach = Reach.LOST
         if isinstance(root, ast.Attribute) or gives_held(root, self._tree, self._named):
-            return (Origin(max(reach, Reach.SHARED), None),)
+            held = reach_of_held(root, self._tree, self._named)
+            return (Origin(max(reach, held, Reach.SHARED), None),)
         if isinstance(root, ast.Name) and reach is not Reach.ALONE:
             return (Origin(reach, root.id, is_copied),)
         return ()
+
+
+def alternatives(node: ast.expr) -> list[ast.expr]:
+    """The values of which an expression is one: `a if c else b`, `a or b`; empty for others."""
+    if isinstance(node, ast.IfExp):
+        return [node.body, node.orelse]
+    if isinstance(node, ast.BoolOp):
+        return node.values
+    return [node.value] if isinstance(node, ast.NamedExpr) else []
 
 
 def parted(target: ast.expr, source: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:

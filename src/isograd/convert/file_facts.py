@@ -30,6 +30,7 @@ from isograd.convert.lists_of_none import CONTAINERS, hold_none
 from isograd.convert.model import Finding
 from isograd.convert.names import ImportedNames, resolve
 from isograd.convert.places import place
+from isograd.convert.returned_views import calls_that_view
 from isograd.convert.runtime_uses import Reason
 from isograd.convert.settings import LayersInPlace, Settings
 from isograd.convert.spelling import Spelling
@@ -299,6 +300,7 @@ class FileFacts:
         For whether a value is one with another (`aliases`).
         """
         passing = calls_that_pass(self.tree, self.named, self.attribute_values)
+        passing |= calls_that_view(self.tree, self.named)
         return ChainMap(passing, self.named) if passing else self.named
 
     def holds_data(self, name: ast.expr) -> bool:

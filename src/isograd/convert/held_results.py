@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 
-from isograd.convert.origins import origin_of_write
+from isograd.convert.origins import Reach, origin_of_write
 from isograd.convert.tree import Tree
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -18,6 +18,7 @@ _PICKING = frozenset("next getattr max min".split())
 LISTING = frozenset("list tuple dict sorted reversed set OrderedDict".split())
 #: Methods of dictionaries, lists and networks.
 _ASKING = frozenset("get setdefault pop get_parameter get_buffer".split())
+_PROPERTIES = frozenset(("property", "cached_property"))
 _ASKING_ALL = frozenset("parameters buffers values".split())
 
 
@@ -48,17 +49,39 @@ def gives_several_held(node: ast.expr, tree: Tree, named: Mapping[ast.AST, str])
     return name in _ASKING_ALL or _returns_held(name, tree, named)
 
 
+def reach_of_held(node: ast.expr, tree: Tree, named: Mapping[ast.AST, str]) -> Reach:
+    """How a property, or what a call returns, is one with an attribute of its object."""
+    name, is_property = getattr(node, "attr", ""), isinstance(node, ast.Attribute)
+    if isinstance(node, ast.Call) and node.func not in named:
+        name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+    return _reach_returned(name, tree, named, is_property=is_property) if name else Reach.ALONE
+
+
 def _returns_held(name: str, tree: Tree, named: Mapping[ast.AST, str]) -> bool:
     """Whether a function of the file may return an attribute, or a part of what one holds."""
-    return any(
-        isinstance(origin_of_write(value, named)[0], ast.Attribute)
+    return _reach_returned(name, tree, named) is not Reach.ALONE
+
+
+def _reach_returned(
+    name: str, tree: Tree, named: Mapping[ast.AST, str], *, is_property: bool = False
+) -> Reach:
+    """How what functions of a name return is one with an attribute."""
+    origins = [
+        origin_of_write(value, named)
         for function in tree.of(*_FUNCTIONS)
-        if function.name == name
+        if function.name == name and (not is_property or _is_property(function))
         for part in tree.walked(function)
         if isinstance(part, ast.Return) and part.value is not None
         if tree.function(part) is function
         for value in _values(part.value, function, tree)
-    )
+    ]
+    reaches = [reach for root, reach in origins if isinstance(root, ast.Attribute)]
+    return max([Reach.SHARED, *reaches]) if reaches else Reach.ALONE
+
+
+def _is_property(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    decorators = [getattr(one, "attr", getattr(one, "id", "")) for one in function.decorator_list]
+    return not _PROPERTIES.isdisjoint(decorators)
 
 
 def _values(node: ast.expr, function: ast.AST, tree: Tree) -> list[ast.expr]:

@@ -55,6 +55,8 @@ _PASSING = frozenset(
     """dropout dropout1d dropout2d dropout3d alpha_dropout feature_alpha_dropout resolve_conj
     resolve_neg""".split()
 )
+#: What functions of the file return of their first argument, among the names of torch's functions.
+SLICE_OF, VIEW_OF = "isograd.slice_of", "isograd.view_of"
 
 
 class Reach(IntEnum):
@@ -123,7 +125,7 @@ def origin_of_write(target: ast.expr, named: Mapping[ast.AST, str]) -> tuple[ast
     reach = Reach.ALONE
     node = target
     while True:
-        step = _step(node, named)
+        step = view_of(node, named)
         if step is None:
             return node, reach
         node, here = step
@@ -146,7 +148,7 @@ def is_strided(value: ast.expr, named: Mapping[ast.AST, str]) -> bool:
     MindSpore 2.10 on CPU writes nothing by `view.copy_(values)` there.
     """
     node = value
-    while (step := _step(node, named)) is not None:
+    while (step := view_of(node, named)) is not None:
         if isinstance(node, ast.Subscript):
             bounds = [p for p in parts_of(node.slice) if isinstance(p, ast.Slice)]
             if any(b.lower or b.upper or b.step for b in bounds):
@@ -172,7 +174,7 @@ def rearranged(target: ast.expr, named: Mapping[ast.AST, str]) -> ast.Name | Non
             name = called(node, named)[0]
             if any(part in named for part in node.args if name == "view"):
                 return None  # of another dtype
-        step = _step(node, named)
+        step = view_of(node, named)
         if step is None or name not in _REARRANGING:
             return None
         node = step[0]
@@ -194,7 +196,7 @@ def is_taken_by_copy(node: ast.expr) -> bool:
     return any(isinstance(part, kinds) for part in parts_of(node.slice))
 
 
-def _step(node: ast.expr, named: Mapping[ast.AST, str]) -> tuple[ast.expr, Reach] | None:
+def view_of(node: ast.expr, named: Mapping[ast.AST, str]) -> tuple[ast.expr, Reach] | None:
     """The tensor that an expression is a view of; None where it is a tensor of its own."""
     if isinstance(node, ast.Subscript) and not is_taken_by_copy(node):
         return node.value, Reach.SLICE
@@ -206,8 +208,10 @@ def _step(node: ast.expr, named: Mapping[ast.AST, str]) -> tuple[ast.expr, Reach
     name, base = called(node, named)
     if base is None:
         return None
-    if name in _RESHAPED:
+    if name in _RESHAPED or (is_function and named[node.func] == VIEW_OF):
         return base, Reach.LOST
+    if is_function and named[node.func] == SLICE_OF:
+        return base, Reach.SLICE
     if name == "contiguous" and _is_reordered(base, named):
         return None
     if name == "to" and asks_for_a_copy(node):

@@ -11,21 +11,29 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def given_for(name: str, method: Function, tree: Tree) -> Iterator[tuple[ast.Call, ast.expr]]:
-    """The calls of the file that may call a method, with what each gives a parameter.
-
-    By the method's name alone: whose method is called is seldom known.
-    """
-    places = [part.arg for part in (*method.args.posonlyargs, *method.args.args)]
-    is_static = any(getattr(part, "id", "") == "staticmethod" for part in method.decorator_list)
-    owner = getattr(tree.parents.get(method), "name", "")
-    for call in tree.of(ast.Call):
-        if not isinstance(call.func, ast.Attribute) or call.func.attr != method.name:
-            continue
-        is_bound = not is_static and getattr(call.func.value, "id", "") != owner
-        given = dict(zip(places[is_bound:], _plain(call), strict=False))
-        given |= {part.arg: part.value for part in call.keywords if part.arg is not None}
-        if name in given:
+    """The calls of the file that may call a method, with what each gives a parameter."""
+    for call, given in calls_of(method, tree):
+        if isinstance(call.func, ast.Attribute) and name in given:
             yield call, given[name]
+
+
+def calls_of(function: Function, tree: Tree) -> Iterator[tuple[ast.Call, dict[str, ast.expr]]]:
+    """The calls of the file that may call a function, with what each gives its parameters.
+
+    By the name alone: whose method is called is seldom known.
+    """
+    places = [part.arg for part in (*function.args.posonlyargs, *function.args.args)]
+    is_static = any(getattr(part, "id", "") == "staticmethod" for part in function.decorator_list)
+    owner = getattr(tree.parents.get(function), "name", "")
+    for call in tree.of(ast.Call):
+        called = call.func
+        is_member = isinstance(called, ast.Attribute)
+        if getattr(called, "attr", getattr(called, "id", "")) != function.name:
+            continue
+        is_bound = is_member and bool(owner) and not is_static
+        is_bound = is_bound and getattr(getattr(called, "value", None), "id", "") != owner
+        given = dict(zip(places[is_bound:], _plain(call), strict=False))
+        yield call, given | {part.arg: part.value for part in call.keywords if part.arg}
 
 
 def _plain(call: ast.Call) -> Iterator[ast.expr]:

@@ -11,7 +11,7 @@ from isograd.convert.file import FileEdit
 from isograd.convert.held_results import gives_held
 from isograd.convert.indexes import has_inner_steps, parts_of
 from isograd.convert.operator_signs import SIGNS
-from isograd.convert.origins import Reach
+from isograd.convert.origins import SLICE_OF, VIEW_OF, Reach
 from isograd.convert.passes.elements import (
     elements,
     is_by_position,
@@ -40,6 +40,8 @@ from isograd.convert.passes.reach_of_writes import (
     write_view,
 )
 from isograd.convert.passes.saved_values import of_old_values
+from isograd.convert.passes.shared_operands import tell_given_view
+from isograd.convert.passes.tensors_of_classes import is_of_class
 from isograd.convert.tree import defaults_of
 
 #: What is added to lists and texts.
@@ -74,8 +76,28 @@ class AugmentedAssignments:
                     return x * self.steps
             """,
         ),
+        Example(
+            "a tensor of a class, which its objects share",
+            """
+            class Meter:
+                total = torch.zeros(1)
+
+                def add(self, value):
+                    self.total += value
+            """,
+        ),
     )
     counterexamples = (
+        Example(
+            "a number of a class",
+            """
+            class Meter:
+                count = 0
+
+                def add(self):
+                    self.count += 1
+            """,
+        ),
         Example(
             "a tensor of its own",
             """
@@ -114,6 +136,7 @@ class AugmentedAssignments:
             return True
         if not file.facts.is_tensor(target):
             return _add_to_argument(target, node, file)
+        tell_given_view(target, node, file)
         sight = sight_of(target.id, node, file)
         if sight.reach is Reach.LOST:
             tell(sight, target.id, node, file)
@@ -153,6 +176,7 @@ def _add_to_attribute(target: ast.Attribute, node: ast.AugAssign, file: FileEdit
             layout.write_statement(file, node, code)
             return True
     is_shared = place in scope.bound and scope.sight(place, node).reach is Reach.SHARED
+    is_shared = is_shared or is_of_class(target.attr, file)
     is_read_twice = any(isinstance(part, ast.Call) for part in ast.walk(target))
     if is_read_twice or not (is_shared or is_quiet_leaf(target, file)):
         return False
@@ -254,8 +278,10 @@ def _add_to_argument(target: ast.Name, node: ast.AugAssign, file: FileEdit) -> b
     is_tensor_like = is_element or adds_tensor or _is_of_torch(node.value, file)
     is_tensor_like = is_tensor_like or _is_of_module(target.id, node.value, scope)
     is_tensor_like = is_tensor_like or _is_of_state(target.id, node.value, scope)
+    is_tensor_like = is_tensor_like or _is_returned_view(target.id, scope, file)
     if not (is_tensor_like or _is_used_as_tensor(target.id, node, file)):
         return False  # a counter or a size, most of all
+    tell_given_view(target, node, file)
     sight = sight_of(target.id, node, file)
     if sight.reach is Reach.LOST:
         tell(sight, target.id, node, file)
@@ -295,6 +321,12 @@ def _is_of_module(name: str, added: ast.expr, function: Scope) -> bool:
             if isinstance(part, ast.Name) and part.id not in known:
                 waiting.append(part.id)
     return False
+
+
+def _is_returned_view(name: str, function: Scope, file: FileEdit) -> bool:
+    """Whether a name may hold the part of an argument that a function of the file returns."""
+    called = [value.func for value in function.values_of(name) if isinstance(value, ast.Call)]
+    return any(file.views.get(one) in (SLICE_OF, VIEW_OF) for one in called)
 
 
 def _is_of_state(name: str, added: ast.expr, function: Scope) -> bool:

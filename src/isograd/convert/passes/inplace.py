@@ -39,9 +39,12 @@ from isograd.convert.passes.reach_of_writes import (
     sight_of,
     tell,
     tell_lost,
+    tell_view_of_held,
     write_view,
 )
 from isograd.convert.passes.saved_values import of_old_values
+from isograd.convert.passes.shared_operands import sees_change, tell_given_view
+from isograd.convert.passes.unnamed_targets import CHOSEN, tell_if_of_changed, write_alone
 from isograd.convert.passes.waiting_operands import (
     bind_first,
     can_move,
@@ -58,7 +61,6 @@ from isograd.scan.values import PARAMETER
 
 _COPY_INTO = "torch.Tensor.copy_"
 _SHAPE = "{0} has another shape from here on, and {1} as well in torch; not in the port"
-_CHOSEN = "which tensor is changed in place is not known here; the port changes none"
 _WAITING = (
     "{0} is read in this statement before it is changed, and sees the change in torch; "
     "MindSpore refuses to write into the inputs of what it differentiates"
@@ -155,14 +157,14 @@ def _write(
     if target is None or is_turned(target):
         kept = of_old_values(file.source(receiver), code, node, file)
         if not is_statement or not write_view(receiver, "...", kept, node, file):
-            _write_alone(node, receiver, code, file)
+            write_alone(node, receiver, code, file)
         return
-    if target is not receiver or isinstance(target, ast.Subscript):
-        _tell_if_of_changed(target, node, file)
+    if target is not receiver or not isinstance(target, ast.Name):
+        tell_if_of_changed(target, node, file)
     if not is_statement and is_in_chain(node, file):
         if target is receiver:
             file.keep_sources(target)
-        if not is_read_in_chain(target, node, file):
+        if not is_read_in_chain(target, node, file) and not sees_change(target, node, file):
             layout.write(file, node, code)
             return
     if isinstance(target, ast.Name) and use.owner is not PARAMETER:
@@ -195,15 +197,6 @@ def _is_of_fresh_list(target: ast.Subscript) -> bool:
     return is_listed or isinstance(made, (ast.List, ast.Tuple, ast.ListComp))
 
 
-def _write_alone(node: ast.Call, receiver: ast.expr, code: str, file: FileEdit) -> None:
-    """Write what no name holds: of a chain `x.mul_(2).add_(y)`, whose end is bound to the name."""
-    tell_lost(receiver, node, file)
-    is_chosen = isinstance(receiver, (ast.IfExp, ast.BoolOp, ast.NamedExpr))
-    if is_chosen or (file.tree.is_statement(node) and _may_be_held(receiver, file)):
-        file.finding(node, "in-place-view", _CHOSEN, LOST_ADVICE)
-    layout.write(file, node, code)
-
-
 def _may_be_computed(target: ast.expr, use: Use, node: ast.AST, file: FileEdit) -> bool:
     """Whether an attribute may hold what was computed, whose gradient goes on.
 
@@ -229,6 +222,7 @@ def _copy_into(node: ast.Call, receiver: ast.expr, use: Use, file: FileEdit) -> 
             layout.write_statement(file, node, f"{place} = {new}")
             return True
         if receiver.attr != "data":
+            tell_view_of_held(receiver, node, file)
             return False
     code = file.argument(node.args[0])
     if isinstance(receiver, ast.Attribute):
@@ -251,6 +245,7 @@ def _copy_into_name(node: ast.Call, receiver: ast.Name, code: str, file: FileEdi
         write_recorded(receiver, code, node, file, "composites.overwrite_data")
         return
     sight = sight_of(name, node, file)
+    tell_given_view(receiver, node, file)
     if sight.reach is Reach.LOST:
         tell(sight, name, node, file)
     if file.tree.is_statement(node) and not may_be_parameter(name, node, file):
@@ -284,6 +279,7 @@ def _write_name(
 ) -> None:
     """Bind a tensor's new value to its name, or write it where others see the tensor."""
     name = target.id
+    tell_given_view(target, node, file)
     if (file.holds_data(target) or is_quiet_leaf(target, file)) and not _is_shaping(node, file):
         file.replace(node, f"{file.name('composites.overwrite')}({name}, {code})")
         return
@@ -340,29 +336,6 @@ def _is_shaping(node: ast.Call, file: FileEdit) -> bool:
     return use is not None and use.api.rpartition(".")[2] in _SHAPING
 
 
-def _tell_if_of_changed(target: ast.expr, node: ast.Call, file: FileEdit) -> None:
-    """Tell `x.mul_(2)[0].add_(1)`: one statement cannot write to both."""
-    part: ast.expr = target
-    while isinstance(part, (ast.Subscript, ast.Attribute)):
-        part = part.value
-    if isinstance(part, ast.Call) and changed_by(part, file) is not None:
-        file.finding(node, "in-place-view", _CHOSEN, LOST_ADVICE)
-
-
-def _may_be_held(receiver: ast.expr, file: FileEdit) -> bool:
-    """Whether something else may hold what a call gives: a function of torch makes a new tensor."""
-    node = receiver
-    while isinstance(node, ast.Call):
-        changed = changed_by(node, file)
-        if changed is None:
-            use = file.use(node.func)
-            if use is None or not use.is_member or not isinstance(node.func, ast.Attribute):
-                break
-            changed = node.func.value
-        node = changed
-    return isinstance(node, ast.Call) and file.use(node.func) is None
-
-
 def bind(
     target: ast.expr, node: ast.Call, code: str, file: FileEdit, *, is_safe: bool = False
 ) -> bool:
@@ -374,7 +347,7 @@ def bind(
     if isinstance(target, ast.Call):  # `relu(x.sub_(2), inplace=True)`
         target = target_of(target, file) or target
         if isinstance(target, (ast.Attribute, ast.Subscript)):
-            file.finding(node, "in-place-view", _CHOSEN, LOST_ADVICE)
+            file.finding(node, "in-place-view", CHOSEN, LOST_ADVICE)
             return False
     if isinstance(target, ast.Name):
         _write_name(target, node, code, file, is_safe=is_safe)

@@ -10,6 +10,7 @@ from isograd.convert import layout
 from isograd.convert.aliases import Scope
 from isograd.convert.analysis.given_arguments import Function, given_for
 from isograd.convert.file import FileEdit
+from isograd.convert.held_results import reach_of_held
 from isograd.convert.model import Level
 from isograd.convert.origins import Reach, Sight, origin_of_write, rearranged
 from isograd.scan.values import Api, ClassInfo, Foreign, Value
@@ -19,6 +20,9 @@ LOST = "{0} and {1} share memory in torch; this change does not reach {1} in Min
 #: What binds names of its own inside an expression.
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 LOST_ADVICE = "Write to the tensor itself: x[…] = …, or bind the new values and use them."
+_OF_HELD = (
+    "{0} is a view of what its object holds in torch; this change does not reach that in MindSpore"
+)
 _CALLERS = "{0} is a view of an argument, and this change does not reach the caller's tensor"
 _INPUT = "{0} changes its input {1}, in torch for its caller as well; the port does not"
 _LONGEST_SHOWN = 60
@@ -48,10 +52,20 @@ def write_view(
 def tell_lost(target: ast.expr, node: ast.AST, file: FileEdit) -> bool:
     """Report a change of a view that has no name, if its tensor has one; whether it did."""
     root, reach = origin_of_write(target, file.views)
+    if tell_view_of_held(root, node, file):
+        return True
     if reach is not Reach.LOST or not isinstance(root, (ast.Name, ast.Attribute)):
         return False
     message = LOST.format(_shown(target), _shown(root))
     file.finding(node, "in-place-view", message, LOST_ADVICE)
+    return True
+
+
+def tell_view_of_held(target: ast.expr, node: ast.AST, file: FileEdit) -> bool:
+    """Report a change of a property, or of a result, that is a view of what an object holds."""
+    if reach_of_held(target, file.tree, file.views) is not Reach.LOST:
+        return False
+    file.finding(node, "in-place-view", _OF_HELD.format(_shown(target)), LOST_ADVICE)
     return True
 
 

@@ -1,0 +1,126 @@
+"""Views that functions, methods and properties of a file return are views, as torch's own are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.convert.support import converted, port_of, run_both
+
+FUNCTIONS = """
+import torch
+
+
+def column(t, j):
+    return t[:, j]
+
+
+def first(t):
+    row = t[0]
+    return row
+
+
+class Kept:
+    def __init__(self):
+        self.t = torch.zeros(2, 2)
+
+    @property
+    def first(self):
+        return self.t[0]
+
+    def of(self, t):
+        return t[1]
+
+
+def of_function():
+    x = torch.ones(2, 2)
+    c = column(x, 1)
+    c.mul_(0)
+    return x
+
+
+def of_name():
+    x = torch.ones(2, 2)
+    c = first(x)
+    c += 2
+    return x
+
+
+def of_method():
+    x = torch.ones(2, 2)
+    c = Kept().of(x)
+    c += 2
+    return x
+
+
+def of_property():
+    kept = Kept()
+    kept.first.add_(1)
+    kept.first[1:].add_(1)
+    return kept.t
+
+
+def values():
+    return [made().tolist() for made in (of_function, of_name, of_method, of_property)]
+"""
+
+_HEAD = """
+import torch
+
+
+def flat(t):
+    return t.view(-1)
+
+
+def rows(t):
+    if t.ndim > 2:
+        t = t.flatten(1)
+        return t
+    return t * 2
+
+
+class Kept:
+    def __init__(self):
+        self.t = torch.zeros(2, 2)
+
+    @property
+    def diagonal(self):
+        return self.t.diagonal()
+
+    def flat(self):
+        return self.t.view(-1)
+
+
+def run(x: torch.Tensor, kept: Kept):
+"""
+
+
+def test_parts_that_are_returned_are_written_in_their_tensor(tmp_path: Path) -> None:
+    port, report = converted(tmp_path, {"returned.py": FUNCTIONS})
+    assert not report.findings
+    code = "import json, returned\nprint(json.dumps(returned.values()))"
+    expected, found = run_both(tmp_path, port, code)
+    assert found == expected
+    assert expected[0] == [[1.0, 0.0], [1.0, 0.0]]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "x = x * 1; v = flat(x); v.add_(1); return x",
+        "x = x * 1; v = rows(x); v += 1; return x",
+        "x = x * 1; v = flat(x); x.add_(1); return v",
+        "x = x * 1; flat(x)[0] = 5; return x",
+        "kept.diagonal.add_(1)",
+        "kept.diagonal.add_(1).mul_(2)",
+        "kept.diagonal.copy_(x)",
+        "kept.diagonal[0] = 5",
+        "kept.diagonal[0] += 5",
+        "kept.flat().add_(1)",
+        "v = kept.flat(); v.add_(1)",
+    ],
+)
+def test_a_change_of_a_returned_view_that_is_lost_is_told(statement: str) -> None:
+    body = "\n".join(f"    {part}" for part in statement.split("; "))
+    _, findings = port_of(f"{_HEAD}{body}\n")
+    assert [one.code for one in findings if one.line > _HEAD.count("\n")]

@@ -128,7 +128,8 @@ def _are_fit(run: Run, project: _Project, named: Mapping[Path, str]) -> bool:
     files = {named[path]: (source.tree, project.facts[path]) for path, source in sources if source}
     refused: dict[str, tuple[str, int] | None] = dict.fromkeys(WITHOUT_SECOND)
     drawing = {**refused, **drawing_apis(run.knowledge.entries), **dict.fromkeys(COUNTING)}
-    once, again = Draws(files, refused), Draws(files, drawing)
+    once = Draws(files, refused, asks_python=False)
+    again = Draws(files, drawing, asks_python=False)  # its own is looked for in each step
     for path, found in project.functions.items():
         for inner in found.inner:
             statements = inner.statements(files[named[path]][0])

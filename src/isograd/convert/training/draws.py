@@ -60,11 +60,13 @@ def _share(signature: str) -> tuple[str, int] | None:
 class Draws:
     """Asks of one project.
 
-    files: trees and facts by name.  drawing: as `drawing_apis`.
+    files: trees and facts by name.  drawing: as `drawing_apis`.  asks_python: whether numpy's and
+    Python's generators draw, too.
     """
 
     files: Mapping[str, tuple[ast.Module, Facts]]
     drawing: Mapping[str, tuple[str, int] | None]
+    asks_python: bool = True
     _scopes: dict[str, FileScope] = field(default_factory=dict)
     _defined: dict[str, list[tuple[str, _Definition]]] = field(default_factory=dict)
 
@@ -166,7 +168,7 @@ class Draws:
         if not api:
             return False
         if api.startswith(_OTHERS):
-            return True
+            return self.asks_python
         if api not in self.drawing:
             return False
         rule = self.drawing[api]

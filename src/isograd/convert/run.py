@@ -43,6 +43,7 @@ from isograd.convert.output import (
     write_generated,
 )
 from isograd.convert.passes.infinite_scores import LOSSES, infinities_of
+from isograd.convert.passes.infinite_softmaxes import SOFTMAXES
 from isograd.convert.places import Place
 from isograd.convert.reading import read_file
 from isograd.convert.settings import Settings
@@ -300,8 +301,9 @@ def _reads_conv1d(run: Run) -> bool:
 
 def _infinite(run: Run) -> frozenset[str]:
     """The functions that may return infinity, where other files may have losses of scores."""
-    has_losses = any(not LOSSES.isdisjoint(facts.apis) for facts in run.facts.values())
-    if not has_losses or len(run.facts) < 2:
+    asking = LOSSES | SOFTMAXES
+    is_asked = any(not asking.isdisjoint(facts.apis) for facts in run.facts.values())
+    if not is_asked or len(run.facts) < 2:
         return frozenset()
     found = [infinities_of(file).results() for file in _edits(run, WRITTEN.search)]
     return frozenset().union(*found)

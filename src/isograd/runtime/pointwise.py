@@ -92,11 +92,33 @@ def softmax(input: Any, dim: int | None = None, dtype: Any = None, _stacklevel: 
     return ops.softmax(input, dim)
 
 
+def softmax_of_infinities(
+    input: Any, dim: int | None = None, dtype: Any = None, _stacklevel: int = 3
+) -> Any:
+    """The softmax of what may hold infinity: a row of -inf alone is NaN, and no other is.
+
+    MindSpore's own of the last axis (2.10, CPU, float32) makes zeros of such a row, and spoils
+    valid rows beside it; with an axis behind it takes another kernel, whose rows are torch's.
+    """
+    input = input if dtype is None else input.astype(dtype)
+    dim = usual_axis(input) if dim is None else dim
+    if not input.ndim or input.shape[dim] == 1:
+        return input - input + 1
+    return ops.softmax(input.expand_dims(-1), dim if dim >= 0 else dim - 1).squeeze(-1)
+
+
 def softmax_by_hand(input: Any, dim: int) -> Any:
     """The softmax, with exponentials as exact as torch's."""
     shifted = input - ops.stop_gradient(input.max(axis=dim, keepdims=True))
     powers = exp(shifted)
     return powers / powers.sum(dim, keepdims=True)
+
+
+def softmax_of_masked(input: Any) -> Any:
+    """The softmax of the last axis; a row of -inf alone is 0, as in torch's fused attention."""
+    is_empty = (input == -math.inf).all(-1, True)
+    shares = softmax_by_hand(choose(is_empty, 0.0, input), -1)
+    return choose(is_empty, 0.0, shares)
 
 
 def log_softmax(input: Any, dim: int | None = None, dtype: Any = None, _stacklevel: int = 3) -> Any:

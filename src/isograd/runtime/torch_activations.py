@@ -249,6 +249,14 @@ class Softmax(WithSettings, nn.Softmax):  # type: ignore[misc]
         return pointwise.softmax(input, self.dim)
 
 
+class SoftmaxOfInfinities(Softmax):
+    """torch.nn.Softmax of what may hold infinity."""
+
+    def construct(self, input: Any) -> Any:
+        """Shares along an axis; a row of -inf alone is NaN, and MindSpore's own spoils others."""
+        return pointwise.softmax_of_infinities(input, self.dim)
+
+
 class LogSoftmax(WithSettings, nn.LogSoftmax):  # type: ignore[misc]
     """torch.nn.LogSoftmax."""
 

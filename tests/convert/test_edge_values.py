@@ -41,6 +41,17 @@ def parts(z):
 
 def kept(x):
     return x[x > 100]
+
+
+def ctc(**settings):
+    scores = torch.arange(60.0).reshape(5, 3, 4).sin().requires_grad_()
+    labels = torch.tensor([[3, 1, 2], [1, 1, 2], [1, 2, 3]])
+    steps, sizes = torch.tensor([5, 2, 0]), torch.tensor([2, 3, 1])
+    logs = scores.log_softmax(2)
+    loss = F.ctc_loss(logs, labels, steps, sizes, **settings)
+    other = nn.CTCLoss(**settings)(logs, labels, steps, sizes)
+    loss.sum().backward()
+    return loss, other, (scores.grad[:, [0, 2]] * 1e3).round().abs()
 """
 _EXPRESSIONS = """
 nn.BCELoss()(p, t), F.binary_cross_entropy(p, t), F.binary_cross_entropy(p, t, reduction="sum")
@@ -65,6 +76,8 @@ nn.InstanceNorm2d(3)(square[:, None]), nn.InstanceNorm3d(3)(square[:, None, None
 nn.InstanceNorm1d(3)(square[None]), nn.InstanceNorm2d(3)(square[None, :, None])
 nn.MultiLabelMarginLoss()(torch.tensor([0.1, 0.2, 0.4, 0.8]), torch.tensor([3, 3, 0, 1]))
 parts(numbers.clone()), parts(numbers.to(torch.complex128))
+ctc(zero_infinity=True), ctc(reduction="none", zero_infinity=True)
+ctc(reduction="sum"), ctc(reduction="none"), ctc()
 numbers.var(), numbers.std(0), torch.std(numbers, 1), torch.var(numbers, correction=0)
 """.strip().splitlines()
 _CALL = """

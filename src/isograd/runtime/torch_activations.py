@@ -38,6 +38,7 @@ class ReLU(Activation, nn.ReLU):  # type: ignore[misc]
 class ReLU6(Activation, nn.ReLU6):  # type: ignore[misc]
     """torch.nn.ReLU6."""
 
+    min_val, max_val = 0.0, 6.0
     function = staticmethod(torch_functions.relu6)
 
 

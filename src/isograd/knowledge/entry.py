@@ -96,8 +96,8 @@ class Entry:
     layer by torch's arguments, with MindSpore's names; empty where that is `value`.
     attributes: (torch's name, MindSpore's) of what can be read of that layer: "" where
     `layer_size` or `layer_attribute` finds it, "= True" for what such a layer does not hold and
-    means in any case, "!" for what the runtime's class alone holds, which the layer is then, and "?" for what none
-    holds, which is reported.
+    means in any case, "!" for what the runtime's class alone holds, which the layer is then, and
+    "?" for what none holds, which is reported.
     settings: (torch's name, function of the runtime) of what can be set of that layer after it is
     made; no function where it reads the setting at each call under torch's name.
     instance: the class that an isinstance or an annotation names, where it is not `value`: what

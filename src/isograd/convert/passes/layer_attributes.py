@@ -197,7 +197,7 @@ def _name(owner: ast.expr, name: str, node: ast.Attribute, file: FileEdit) -> st
     None where it is nothing of a layer of MindSpore's.
     """
     found = _shown(owner, name, node, file)
-    if not found:
+    if not found or found.startswith("="):
         return found
     followed = _followed(owner, name, file, is_read=isinstance(node.ctx, ast.Load))
     if not followed and _is_of_first_call(owner, file) and not file.layers_held(owner):
@@ -238,7 +238,9 @@ def _shown(owner: ast.expr, name: str, node: ast.Attribute, file: FileEdit) -> s
     if isinstance(found, Instance) and (api := _native_base(found.of, file)):
         return _of_classes(frozenset((api,)), name, file, is_read=is_read)
     if isinstance(found, Made) and _has(found.api, name, file) and isinstance(owner, ast.Call):
-        return ""  # whose arguments may take the runtime's class
+        own = _of_classes(frozenset((found.api,)), name, file, is_read=is_read)
+        is_of_all = own is not None and own.startswith(_OF_NONE)
+        return own if is_of_all else ""  # its arguments may take the runtime's class
     if isinstance(found, Made) and _has(found.api, name, file):
         return _of_classes(frozenset((found.api,)), name, file, is_read=is_read)
     is_module = isinstance(found, Made) and (found == ANY_MODULE or _has(found.api, name, file))

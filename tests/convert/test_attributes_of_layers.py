@@ -34,7 +34,7 @@ _OTHERWISE = frozenset(
         "GroupNorm(2, 4, affine=False, eps=0.1)",
     )
     for name in ("weight", "bias")
-) | {("LogSoftmax(1)", "dim"), ("Unflatten(1, (2, 2))", "dim")}
+)
 _TELL = """
 import json
 import net

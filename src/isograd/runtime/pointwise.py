@@ -22,6 +22,7 @@ from isograd.runtime.exact import (
 )
 from isograd.runtime.making import floating, of_one_dtype, of_one_float_dtype, promote_types
 
+_FRACTIONS = (ms.float16, ms.bfloat16, ms.float32, ms.float64)
 _SELU_ALPHA, _SELU_SCALE = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
 
 
@@ -129,6 +130,16 @@ def log_softmax(input: Any, dim: int | None = None, dtype: Any = None, _stacklev
         return input * 1
     shifted = input - ops.stop_gradient(input.max(axis=dim, keepdims=True))
     return shifted - ops.log(exp(shifted).sum(dim, keepdims=True))
+
+
+def fmod(input: Any, other: Any) -> Any:
+    """The remainder with the sign of the first; MindSpore's wraps integers beyond 2 ** 31."""
+    parts = (input, other)
+    if any(isinstance(x, float) or getattr(x, "dtype", ms.int64) in _FRACTIONS for x in parts):
+        return ops.fmod(input, other)
+    rest = input % other
+    turns = ops.logical_and(rest != 0, (input < 0) != (other < 0))
+    return ops.where(turns, rest - other, rest)
 
 
 def usual_axis(x: Any) -> int:

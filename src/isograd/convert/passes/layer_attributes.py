@@ -167,11 +167,11 @@ def _asked_by_text(node: ast.Constant, file: FileEdit) -> bool:
     if getattr(call.args[0], "id", "") in ("self", "cls") or name == node.value:
         return False
     file.uses += 1
-    if name in (UNHELD, UNKNOWN):
+    if name in (UNHELD, UNKNOWN) and getattr(call.func, "id", "") != "hasattr":
         _report(node, node.value, file)
         return False
     file.converted += 1
-    if name.startswith("="):
+    if name and name.startswith(_OF_NONE):
         _write_known(call, name[2:], file)
     elif name:
         file.replace(node, f'"{name}"')

@@ -290,7 +290,8 @@ def ctc_loss(
         if steps:
             losses.append(_ctc_of_one(log_probs[:steps, number], labels, blank))
         else:
-            losses.append(ms.Tensor(1e30 if count else 0.0, log_probs.dtype))
+            nothing = 1e30 if count else 0.0  # no path, or the empty one
+            losses.append(ops.full((), nothing, dtype=log_probs.dtype))
         counts.append(max(count, 1))
     found = ops.stack(losses)
     share = 0.0 if zero_infinity else math.inf  # a factor, which leaves other gradients alone

@@ -41,6 +41,17 @@ def parts(z):
 
 def kept(x):
     return x[x > 100]
+
+
+def ctc(**settings):
+    scores = torch.arange(60.0).reshape(5, 3, 4).sin().requires_grad_()
+    labels = torch.tensor([[3, 1, 2], [1, 1, 2], [1, 2, 3]])
+    steps, sizes = torch.tensor([5, 2, 0]), torch.tensor([2, 3, 1])
+    logs = scores.log_softmax(2)
+    loss = F.ctc_loss(logs, labels, steps, sizes, **settings)
+    other = nn.CTCLoss(**settings)(logs, labels, steps, sizes)
+    loss.sum().backward()
+    return loss, other, (scores.grad[:, [0, 2]] * 1e3).round().abs()
 """
 _EXPRESSIONS = """
 nn.BCELoss()(p, t), F.binary_cross_entropy(p, t), F.binary_cross_entropy(p, t, reduction="sum")
@@ -65,6 +76,15 @@ nn.InstanceNorm2d(3)(square[:, None]), nn.InstanceNorm3d(3)(square[:, None, None
 nn.InstanceNorm1d(3)(square[None]), nn.InstanceNorm2d(3)(square[None, :, None])
 nn.MultiLabelMarginLoss()(torch.tensor([0.1, 0.2, 0.4, 0.8]), torch.tensor([3, 3, 0, 1]))
 parts(numbers.clone()), parts(numbers.to(torch.complex128))
+torch.fmod(whole * 10**10 + 1, 7), (-whole).fmod(3), whole.fmod(2.5), torch.fmod(whole.int(), 3)
+torch.special.xlog1py(torch.zeros(2), torch.tensor([float("inf"), float("nan")]))
+torch.norm(matrix, p="nuc"), torch.finfo(torch.float32).resolution, torch.finfo().resolution
+torch.finfo(torch.bfloat16).resolution, torch.result_type(ends, 1j) == torch.complex64
+whole[0].masked_scatter(whole > 1, torch.arange(8)), torch.diag(numbers), torch.diag(numbers[0])
+nn.AdaptiveMaxPool3d((2, None, None))(torch.arange(48.0).reshape(1, 1, 4, 3, 4))
+nn.BatchNorm1d(3).double().eval()(square.double()), nn.BatchNorm1d(3).double()(square.double())
+ctc(zero_infinity=True), ctc(reduction="none", zero_infinity=True)
+ctc(reduction="sum"), ctc(reduction="none"), ctc()
 numbers.var(), numbers.std(0), torch.std(numbers, 1), torch.var(numbers, correction=0)
 """.strip().splitlines()
 _CALL = """

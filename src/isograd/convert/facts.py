@@ -41,9 +41,10 @@ class Facts:
     made_otherwise: layers that arguments by name make other than MindSpore's own. reparametrized:
     layers whose parameters a function of torch replaces; "" where not known. compared: classes of
     torch that stand in a comparison. layer_owners: what `x.weight` and other attributes of layers
-    are read of, or set. built: calls that make a module of the project's, with its class; None for
-    several. made: names of these classes. called: methods called on anything but self. elsewhere:
-    what the file takes of others. looks_up: whether it asks for names that it computes.
+    are read of, or set. read_of_layers: such attributes, by the class of the layer. built: calls
+    that make a module of the project's, with its class; None for several. made: names of these
+    classes. called: methods called on anything but self. elsewhere: what the file takes of others.
+    looks_up: whether it asks for names that it computes.
     in_inference: classes whose constructor says `self.eval()`. sets: attributes of layers, and of
     what may be one, that are set.
     sets_of_modules: where attributes of what may be a module are set. sets_of_children: calls of
@@ -80,6 +81,7 @@ class Facts:
     reparametrized: set[str] = field(default_factory=set)
     compared: frozenset[str] = frozenset()
     layer_owners: dict[Place, Value] = field(default_factory=dict)
+    read_of_layers: set[tuple[str, str]] = field(default_factory=set)
     built: dict[Place, ClassInfo | None] = field(default_factory=dict)
     private: set[Place] = field(default_factory=set)
     reads_private: bool = False

@@ -245,6 +245,8 @@ class _Located(Statements):
             self.facts.private.add(place(node))
             return
         self.facts.layer_owners[place(node)] = owner
+        if owner.__class__ is Made and isinstance(node.ctx, ast.Load):
+            self.facts.read_of_layers.add((owner.api, node.attr))
 
     def _bind_attribute(self, target: ast.Attribute, value: Value) -> None:
         owner = self._owner(target.value)

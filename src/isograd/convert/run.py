@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from isograd.collector import without_collector
+from isograd.convert.analysis.attributes_read import attributes_read
 from isograd.convert.analysis.class_bases import mixed_into_modules, with_modes
 from isograd.convert.analysis.holdings import Holdings
 from isograd.convert.analysis.layers import layers_of
@@ -43,6 +44,7 @@ from isograd.convert.output import (
     write_generated,
 )
 from isograd.convert.passes.infinite_scores import LOSSES, infinities_of
+from isograd.convert.passes.infinite_softmaxes import SOFTMAXES
 from isograd.convert.places import Place
 from isograd.convert.reading import read_file
 from isograd.convert.run_sources import below, entries_of, located, source_of
@@ -194,10 +196,11 @@ def _settle(run: Run, imports: Mapping[Path, list[Path]]) -> None:
     if not run.options.eager:
         compile_steps(run)
     run.reads_states = run.has_states and _may_read_states(run)
-    run.layers = layers_of(run.facts.values(), run.knowledge.layer_settings)
+    read = attributes_read(run.facts.values(), run.knowledge.unheld_attributes)
+    run.layers = layers_of(run.facts.values(), run.knowledge.layer_settings, read)
     if CONV1D in run.layers.used and not run.layers.is_runtime(CONV1D) and _reads_conv1d(run):
         settings = run.knowledge.layer_settings
-        run.layers = layers_of(run.facts.values(), settings, {CONV1D: REASON})
+        run.layers = layers_of(run.facts.values(), settings, {**read, CONV1D: REASON})
     leaves = {path for path, facts in run.facts.items() if facts.leaves_training}
     leaves = with_importers_and_imports(leaves, run.facts, imports)
     run.starting = starting_of(
@@ -257,8 +260,9 @@ def _reads_conv1d(run: Run) -> bool:
 
 def _infinite(run: Run) -> frozenset[str]:
     """The functions that may return infinity, where other files may have losses of scores."""
-    has_losses = any(not LOSSES.isdisjoint(facts.apis) for facts in run.facts.values())
-    if not has_losses or len(run.facts) < 2:
+    asking = LOSSES | SOFTMAXES
+    is_asked = any(not asking.isdisjoint(facts.apis) for facts in run.facts.values())
+    if not is_asked or len(run.facts) < 2:
         return frozenset()
     found = [infinities_of(file).results() for file in _edits(run, WRITTEN.search)]
     return frozenset().union(*found)

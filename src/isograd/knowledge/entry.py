@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+#: In an entry's attributes: MindSpore's layer has nothing of it; and the runtime's neither.
+UNHELD, UNKNOWN = "!", "?"
+
 
 class Status(str, Enum):
     """What MindSpore has for an API; `unknown` is said of a use, never of an entry."""
@@ -91,8 +94,10 @@ class Entry:
     them as they are, or a function of `runtime/cells.py` that a port holds in its file.
     base: the class from which the port of a class derives that derives from this one: MindSpore's
     layer by torch's arguments, with MindSpore's names; empty where that is `value`.
-    attributes: (torch's name, MindSpore's) of what can be read of that layer, or "" where
-    `layer_size` or `layer_attribute` finds it; what is not here has no plain counterpart.
+    attributes: (torch's name, MindSpore's) of what can be read of that layer: "" where
+    `layer_size` or `layer_attribute` finds it, "= True" for what such a layer does not hold and
+    means in any case, "!" for what the runtime's class alone holds, which the layer is then, and
+    "?" for what none holds, which is reported.
     settings: (torch's name, function of the runtime) of what can be set of that layer after it is
     made; no function where it reads the setting at each call under torch's name.
     instance: the class that an isinstance or an annotation names, where it is not `value`: what

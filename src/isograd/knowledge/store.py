@@ -10,7 +10,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
-from isograd.knowledge.entry import Applicability, Entry, Example, Status, Verified, Way
+from isograd.knowledge.entry import UNHELD, Applicability, Entry, Example, Status, Verified, Way
 from isograd.knowledge.rewrite import parameters_of
 
 #: Where the compiled entries and what was executed lie.
@@ -60,6 +60,16 @@ class Knowledge:
     def layer_attributes(self) -> frozenset[str]:
         """What can be read of MindSpore's layers, by torch's names ("weight", "in_features")."""
         return frozenset(name for entry in self.entries for name, _ in entry.attributes)
+
+    @cached_property
+    def unheld_attributes(self) -> dict[str, frozenset[str]]:
+        """By class: what torch's layers hold, and MindSpore's own in no form."""
+        found = {}
+        for entry in self.entries:
+            names = frozenset(name for name, own in entry.attributes if own == UNHELD)
+            if names:
+                found[entry.api] = names
+        return found
 
     @cached_property
     def layer_settings(self) -> dict[str, dict[str, str]]:

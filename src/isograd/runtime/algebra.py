@@ -262,7 +262,8 @@ def xlogy(input: Any, other: Any) -> Any:
 def xlog1py(input: Any, other: Any) -> Any:
     """x log(1 + y), 0 where x is 0."""
     input, other = of_one_float_dtype(input, other)
-    is_nothing = ops.logical_and(input == 0, other <= -1)
+    is_endless = ops.logical_or(other <= -1, other == math.inf)
+    is_nothing = ops.logical_and(input == 0, is_endless)
     return input * ops.where(is_nothing, ops.zeros_like(other), ops.log1p(other))
 
 

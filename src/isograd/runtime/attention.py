@@ -9,7 +9,7 @@ import mindspore as ms  # noqa: TID253
 from mindspore import nn, ops  # noqa: TID253
 
 from isograd.runtime import layers
-from isograd.runtime.pointwise import softmax_by_hand
+from isograd.runtime.pointwise import softmax_by_hand, softmax_of_masked
 
 
 class MultiheadAttention(nn.MultiheadAttention):  # type: ignore[misc]
@@ -70,6 +70,7 @@ class MultiheadAttention(nn.MultiheadAttention):  # type: ignore[misc]
             (self.out_proj.weight, self.out_proj.bias),
             self.dropout if self.training else 0.0,
             (attn_mask, key_padding_mask),
+            need_weights,
         )
         return found, _shown(attention, query.ndim, need_weights, average_attn_weights)
 
@@ -112,6 +113,7 @@ def multi_head_attention_forward(
         (out_proj_weight, out_proj_bias),
         dropout_p if training else 0.0,
         (attn_mask, key_padding_mask),
+        need_weights,
     )
     return found, _shown(attention, query.ndim, need_weights, average_attn_weights)
 
@@ -126,11 +128,14 @@ def _attended(
     out_projection: tuple[Any, Any],
     dropout_p: float,
     masks: tuple[Any, Any],
+    is_asked: bool,
 ) -> tuple[Any, Any]:
     """The attended values, and the weights by batch, head, query and key.
 
     axis: of the batches.  more: keys and values that are put behind the others.
     masks: one for pairs of positions, and one for the keys of each batch.
+    is_asked: whether the weights are asked for; where not, torch takes its fused attention, which
+    gives zeros to a query that sees no key, and otherwise NaN.
     """
     batched = inputs[0].ndim == 3
     attn_mask, key_padding_mask = masks
@@ -151,7 +156,12 @@ def _attended(
     scores = _masked(scores, attn_mask)
     if key_padding_mask is not None:
         scores = _masked(scores, key_padding_mask.expand_dims(1).expand_dims(1))
-    weights = layers.dropout(softmax_by_hand(scores, -1), dropout_p, True)
+    is_masked = attn_mask is not None or key_padding_mask is not None
+    if is_masked and not is_asked:
+        weights = softmax_of_masked(scores)
+    else:
+        weights = softmax_by_hand(scores, -1)
+    weights = layers.dropout(weights, dropout_p, True)
     joined = ops.swapaxes(ops.matmul(weights, v), 1, 2)
     found = layers.linear(joined.reshape(*joined.shape[:2], -1), *out_projection)
     if not batched:

@@ -176,12 +176,13 @@ def layer_size(module: Any, name: str) -> Any:
     MindSpore's holds two paddings for each axis, and its Conv1d an axis in front of its own.  What
     it does not hold at all is as in torch where nothing was said; others are the runtime's.
     """
-    if name in _OF_CONVOLUTIONS and isinstance(module, _CONVOLUTIONS) and not hasattr(module, name):
+    is_own = isinstance(module, _CONVOLUTIONS) and not hasattr(module, "groups")
+    if name in _OF_CONVOLUTIONS and is_own:
         axes = len(module.kernel_size) - isinstance(module, (nn.Conv1d, nn.Conv1dTranspose))
         is_transposed = isinstance(module, _CONVOLUTIONS[3:])
         return {"padding_mode": "zeros", "transposed": is_transposed}.get(name, (0,) * axes)
     sizes = getattr(module, name)
-    if not isinstance(module, _CONVOLUTIONS) or hasattr(module, "groups"):
+    if not is_own:
         return sizes
     axes = len(module.kernel_size)
     if name == "padding" and module.pad_mode != "pad":

@@ -287,6 +287,8 @@ def masked_fill(input: Any, mask: Any, value: Any) -> Any:
 
 def masked_scatter(input: Any, mask: Any, source: Any) -> Any:
     """The source's elements, in order, where the mask is true."""
+    if mask.ndim > input.ndim:
+        input = ops.broadcast_to(input, mask.shape)
     mask = ops.broadcast_to(mask, input.shape)
     order = ops.cumsum(mask.reshape(-1).astype(ms.int32), 0) - 1
     positions = ops.clamp(order, 0, source.size - 1)

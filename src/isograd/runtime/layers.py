@@ -12,7 +12,7 @@ import numpy as np
 from mindspore import ops  # noqa: TID253
 
 from isograd.runtime.basics import many, shape_with, sum_of, take
-from isograd.runtime.pointwise import softmax_by_hand
+from isograd.runtime.pointwise import softmax_by_hand, softmax_of_masked
 
 
 def linear(input: Any, weight: Any, bias: Any = None) -> Any:
@@ -310,13 +310,17 @@ def scaled_dot_product_attention(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> Any:
-    """Attention of queries to keys; a mask of booleans keeps where it is true."""
+    """Attention of queries to keys; a mask of booleans keeps where it is true.
+
+    A query that a mask keeps from all keys gets zeros.
+    """
     if enable_gqa:
         times = query.shape[-3] // key.shape[-3]
         heads = np.repeat(np.arange(key.shape[-3]), times)
         key, value = (take(x, x.ndim - 3, heads) for x in (key, value))
     factor = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
     scores = ops.matmul(query, ops.swapaxes(key, -1, -2)) * factor
+    is_masked = attn_mask is not None
     if is_causal:
         attn_mask = ms.Tensor(np.tril(np.ones(tuple(scores.shape[-2:]), bool)))
     if attn_mask is not None:
@@ -324,7 +328,7 @@ def scaled_dot_product_attention(
             scores = ops.where(attn_mask, scores, ops.full_like(scores, -np.inf))
         else:
             scores = scores + attn_mask
-    weights = softmax_by_hand(scores, -1)
+    weights = softmax_of_masked(scores) if is_masked else softmax_by_hand(scores, -1)
     if dropout_p:
         weights = ops.dropout(weights, dropout_p, training=True)
     return ops.matmul(weights, value)

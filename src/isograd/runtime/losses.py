@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import mindspore as ms  # noqa: TID253
@@ -9,7 +10,7 @@ import numpy as np
 from mindspore import ops  # noqa: TID253
 
 from isograd.runtime.basics import root, sum_of
-from isograd.runtime.exact import exp, log1p
+from isograd.runtime.exact import choose, exp, log1p
 from isograd.runtime.layers import linear
 from isograd.runtime.module_functions import FLOATS
 from isograd.runtime.pointwise import absolute, log_sigmoid, log_softmax, minimum
@@ -286,11 +287,15 @@ def ctc_loss(
             labels = targets[number, :count].asnumpy()
         else:
             labels = targets.asnumpy()[ends[number] - count : ends[number]]
-        losses.append(_ctc_of_one(log_probs[:steps, number], labels, blank))
+        if steps:
+            losses.append(_ctc_of_one(log_probs[:steps, number], labels, blank))
+        else:
+            nothing = 1e30 if count else 0.0  # no path, or the empty one
+            losses.append(ops.full((), nothing, dtype=log_probs.dtype))
         counts.append(max(count, 1))
     found = ops.stack(losses)
-    if zero_infinity:
-        found = ops.where(ops.isinf(found), ops.zeros_like(found), found)
+    share = 0.0 if zero_infinity else math.inf  # a factor, which leaves other gradients alone
+    found = found * choose(found > 1e29, share, ops.ones_like(found))
     if reduction == "mean":
         return (found / ms.Tensor(np.array(counts, np.float32))).mean()
     return found.sum() if reduction == "sum" else found

@@ -330,6 +330,7 @@ class _Limits:
         if dtype in _LIMITS:
             self.max, self.eps, self.tiny, self.bits = _LIMITS[dtype]
             self.min, self.smallest_normal = -self.max, self.tiny
+            self.resolution = 10.0 ** math.ceil(math.log10(self.eps))
             return
         numbers = ms.dtype_to_nptype(dtype)
         if np.issubdtype(numbers, np.floating):
@@ -337,6 +338,7 @@ class _Limits:
             self.min, self.max = floating.min.item(), floating.max.item()
             self.eps, self.tiny = floating.eps.item(), floating.tiny.item()
             self.smallest_normal, self.bits = self.tiny, floating.bits
+            self.resolution = 10.0**-floating.precision
         else:
             whole = np.iinfo(numbers)
             self.min, self.max, self.bits = whole.min, whole.max, whole.bits

@@ -29,6 +29,7 @@ class LayerNormCell(nn.LayerNorm):  # type: ignore[misc]
             (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
         )
         super().__init__(shape, epsilon=eps, dtype=dtype or ms.float32)
+        self.elementwise_affine = elementwise_affine
         if not elementwise_affine:
             self.gamma = None
         if not (elementwise_affine and bias):

@@ -22,6 +22,7 @@ from isograd.runtime.exact import (
 )
 from isograd.runtime.making import floating, of_one_dtype, of_one_float_dtype, promote_types
 
+_FRACTIONS = (ms.float16, ms.bfloat16, ms.float32, ms.float64)
 _SELU_ALPHA, _SELU_SCALE = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
 
 
@@ -92,11 +93,33 @@ def softmax(input: Any, dim: int | None = None, dtype: Any = None, _stacklevel: 
     return ops.softmax(input, dim)
 
 
+def softmax_of_infinities(
+    input: Any, dim: int | None = None, dtype: Any = None, _stacklevel: int = 3
+) -> Any:
+    """The softmax of what may hold infinity: a row of -inf alone is NaN, and no other is.
+
+    MindSpore's own of the last axis (2.10, CPU, float32) makes zeros of such a row, and spoils
+    valid rows beside it; with an axis behind it takes another kernel, whose rows are torch's.
+    """
+    input = input if dtype is None else input.astype(dtype)
+    dim = usual_axis(input) if dim is None else dim
+    if not input.ndim or input.shape[dim] == 1:
+        return input - input + 1
+    return ops.softmax(input.expand_dims(-1), dim if dim >= 0 else dim - 1).squeeze(-1)
+
+
 def softmax_by_hand(input: Any, dim: int) -> Any:
     """The softmax, with exponentials as exact as torch's."""
     shifted = input - ops.stop_gradient(input.max(axis=dim, keepdims=True))
     powers = exp(shifted)
     return powers / powers.sum(dim, keepdims=True)
+
+
+def softmax_of_masked(input: Any) -> Any:
+    """The softmax of the last axis; a row of -inf alone is 0, as in torch's fused attention."""
+    is_empty = (input == -math.inf).all(-1, True)
+    shares = softmax_by_hand(choose(is_empty, 0.0, input), -1)
+    return choose(is_empty, 0.0, shares)
 
 
 def log_softmax(input: Any, dim: int | None = None, dtype: Any = None, _stacklevel: int = 3) -> Any:
@@ -107,6 +130,16 @@ def log_softmax(input: Any, dim: int | None = None, dtype: Any = None, _stacklev
         return input * 1
     shifted = input - ops.stop_gradient(input.max(axis=dim, keepdims=True))
     return shifted - ops.log(exp(shifted).sum(dim, keepdims=True))
+
+
+def fmod(input: Any, other: Any) -> Any:
+    """The remainder with the sign of the first; MindSpore's wraps integers beyond 2 ** 31."""
+    parts = (input, other)
+    if any(isinstance(x, float) or getattr(x, "dtype", ms.int64) in _FRACTIONS for x in parts):
+        return ops.fmod(input, other)
+    rest = input % other
+    turns = ops.logical_and(rest != 0, (input < 0) != (other < 0))
+    return ops.where(turns, rest - other, rest)
 
 
 def usual_axis(x: Any) -> int:

@@ -230,6 +230,8 @@ def quantile(input: Any, q: Any, dim: int | None = None, keepdim: bool = False) 
 
 def norm(input: Any, p: Any = 2, dim: Any = None, keepdim: bool = False) -> Any:
     """The p-norm of the elements over axes ("fro" is 2)."""
+    if p == "nuc":
+        return matrix_norm(input, p, (-2, -1) if dim is None else dim, keepdim)
     axes = axes_of(dim, input)
     p = 2 if p in ("fro", None) else p
     if input.dtype in (ms.complex64, ms.complex128):

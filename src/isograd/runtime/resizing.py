@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import mindspore as ms  # noqa: TID253
 import numpy as np
 from mindspore import ops  # noqa: TID253
 
@@ -126,8 +127,10 @@ def grid_sample(
     """The values of images at the places of a grid.
 
     Of the nearest two torch takes the even one, MindSpore the one away from zero: it gets the
-    middle of the pixel.
+    middle of the pixel.  It has no bicubic sampling.
     """
+    if mode == "bicubic":
+        return _bicubic(input, grid, padding_mode, bool(align_corners))
     if mode == "nearest":
         lines = []
         for axis, size in enumerate(input.shape[:1:-1]):
@@ -139,16 +142,50 @@ def grid_sample(
 
 def _nearest(at: Any, size: int, padding_mode: str, align_corners: bool) -> Any:
     """The middle of the pixel nearest to places from -1 to 1 along an axis."""
-    place = (at + 1) / 2 * (size - 1) if align_corners else ((at + 1) * size - 1) / 2
+    pixel = ops.round(_kept(_place(at, size, align_corners), size, padding_mode, align_corners))
+    if align_corners:
+        return pixel * (2 / max(size - 1, 1)) - 1
+    return (pixel * 2 + 1) / size - 1
+
+
+def _place(at: Any, size: int, align_corners: bool) -> Any:
+    """The pixel, between two of them, of a place from -1 to 1 along an axis."""
+    return (at + 1) / 2 * (size - 1) if align_corners else ((at + 1) * size - 1) / 2
+
+
+def _kept(place: Any, size: int, padding_mode: str, align_corners: bool) -> Any:
+    """Pixels that are brought back into an image; with zeros around it they stay."""
     if padding_mode == "reflection":
         low, span = (0.0, size - 1) if align_corners else (-0.5, size)
         turned = ops.abs(place - low)
         rest = turned - ops.floor(turned / max(span, 1)) * max(span, 1)
         is_back = ops.floor(turned / max(span, 1)) % 2 != 0
         place = ops.where(is_back, span - rest + low, rest + low)
-    if padding_mode != "zeros":
-        place = ops.clamp(place, 0, size - 1)
-    pixel = ops.round(place)
-    if align_corners:
-        return pixel * (2 / max(size - 1, 1)) - 1
-    return (pixel * 2 + 1) / size - 1
+    return place if padding_mode == "zeros" else ops.clamp(place, 0, size - 1)
+
+
+def _bicubic(input: Any, grid: Any, padding_mode: str, align_corners: bool) -> Any:
+    """Sixteen pixels around each place, weighted by Keys' kernel along both axes."""
+    images, channels, height, width = input.shape
+    x, y = _place(grid[..., 0], width, align_corners), _place(grid[..., 1], height, align_corners)
+    left, top = (ops.stop_gradient(ops.floor(at)) for at in (x, y))
+    flat, found = input.reshape(images, channels, -1), 0
+    for down in range(-1, 3):
+        row = _kept(top + down, height, padding_mode, align_corners)
+        for right in range(-1, 3):
+            column = _kept(left + right, width, padding_mode, align_corners)
+            inside = (row >= 0) & (row < height) & (column >= 0) & (column < width)
+            at = ops.clamp(row, 0, height - 1) * width + ops.clamp(column, 0, width - 1)
+            at = at.astype(ms.int32).reshape(images, 1, -1)
+            values = ops.gather_elements(flat, 2, ops.tile(at, (1, channels, 1)))
+            share = _share(x - left, right) * _share(y - top, down) * inside.astype(x.dtype)
+            found += values.reshape(images, channels, *share.shape[1:]) * share.expand_dims(1)
+    return found
+
+
+def _share(rest: Any, offset: int) -> Any:
+    """The weight of the pixel at an offset from the one before a place (torch's a is -0.75)."""
+    d = rest - offset if offset < 1 else offset - rest
+    if offset in (0, 1):
+        return (1.25 * d - 2.25) * d * d + 1
+    return ((-0.75 * d + 3.75) * d - 6) * d + 3

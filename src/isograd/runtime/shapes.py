@@ -114,6 +114,8 @@ def stride(input: Any) -> tuple[int, ...]:
 
 def diag(input: Any, diagonal: int = 0) -> Any:
     """A vector as a matrix with that diagonal, or the diagonal of a matrix."""
+    if input.dtype in (ms.complex64, ms.complex128):
+        return ops.Complex()(diag(ops.real(input), diagonal), diag(ops.imag(input), diagonal))
     if input.ndim == 1:
         return ops.diag_embed(input, diagonal)
     return ops.diagonal(input, diagonal)

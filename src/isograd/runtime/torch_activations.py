@@ -38,6 +38,7 @@ class ReLU(Activation, nn.ReLU):  # type: ignore[misc]
 class ReLU6(Activation, nn.ReLU6):  # type: ignore[misc]
     """torch.nn.ReLU6."""
 
+    min_val, max_val = 0.0, 6.0
     function = staticmethod(torch_functions.relu6)
 
 
@@ -247,6 +248,14 @@ class Softmax(WithSettings, nn.Softmax):  # type: ignore[misc]
     def construct(self, input: Any) -> Any:
         """Shares along an axis."""
         return pointwise.softmax(input, self.dim)
+
+
+class SoftmaxOfInfinities(Softmax):
+    """torch.nn.Softmax of what may hold infinity."""
+
+    def construct(self, input: Any) -> Any:
+        """Shares along an axis; a row of -inf alone is NaN, and MindSpore's own spoils others."""
+        return pointwise.softmax_of_infinities(input, self.dim)
 
 
 class LogSoftmax(WithSettings, nn.LogSoftmax):  # type: ignore[misc]

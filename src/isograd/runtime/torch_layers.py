@@ -180,6 +180,7 @@ class EmbeddingBag(_Table):
         self._begin(num_embeddings, embedding_dim, padding_idx, _weight, dtype)
         self.max_norm, self.norm_type = max_norm, norm_type
         self.mode, self.include_last_offset = mode, include_last_offset
+        self.scale_grad_by_freq, self.sparse = scale_grad_by_freq, sparse
 
     @classmethod
     def from_pretrained(cls, embeddings: Any, freeze: bool = True, **settings: Any) -> Any:

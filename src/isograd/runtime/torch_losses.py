@@ -215,7 +215,7 @@ class LinearCrossEntropyLoss(Module):
         super().__init__()
         self.num_classes, self.out_features = num_classes, tuple(out_features)
         self.reduction, self.ignore_index = reduction, ignore_index
-        self.label_smoothing = label_smoothing
+        self.label_smoothing, self.options = label_smoothing, options
         self.register_buffer("weight", weight)
         self.linear = Linear(in_features, num_classes * math.prod(out_features), bias, dtype=dtype)
 

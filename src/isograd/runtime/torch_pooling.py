@@ -74,6 +74,12 @@ class AvgPool1d(AvgPool, nn.AvgPool1d):  # type: ignore[misc]
 
     function = staticmethod(pooling.avg_pool1d)
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for name in ("kernel_size", "stride", "padding"):  # torch holds one number for each axis
+            size = getattr(self, name)
+            setattr(self, name, (size,) if isinstance(size, int) else tuple(size))
+
 
 class AvgPool2d(AvgPool, nn.AvgPool2d):  # type: ignore[misc]
     """torch.nn.AvgPool2d."""

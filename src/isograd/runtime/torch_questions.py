@@ -80,6 +80,9 @@ def result_type(tensor1: Any, tensor2: Any) -> Any:
         return tensor1.dtype
     if _gives_way(tensor1, tensor2):
         return tensor2.dtype
+    for one, other in ((tensor1, tensor2), (tensor2, tensor1)):
+        if isinstance(one, complex) and isinstance(other, ms.Tensor):
+            return ms.complex128 if other.dtype in (ms.float64, ms.complex128) else ms.complex64
     total = tensor1 + tensor2
     if isinstance(total, complex):
         return ms.complex64

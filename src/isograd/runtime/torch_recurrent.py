@@ -58,6 +58,7 @@ class RecurrentCell(Module):
     ) -> None:
         super().__init__()
         self.input_size, self.hidden_size, self.nonlinearity = input_size, hidden_size, "tanh"
+        self.bias = bias
         rows = self.gates * hidden_size
         self.weight_ih = parameter(rows, input_size, dtype=dtype)
         self.weight_hh = parameter(rows, hidden_size, dtype=dtype)
@@ -283,7 +284,7 @@ def all_layers(
 class AnyRNN(Module):
     """What the networks share: layers and directions, one step after the other."""
 
-    gates, states = 1, 1
+    gates, states, mode = 1, 1, "RNN_TANH"
     step: Any = staticmethod(rnn_step)
 
     def __init__(
@@ -382,13 +383,13 @@ class AnyRNN(Module):
 class LSTM(AnyRNN, nn.LSTM):  # type: ignore[misc]
     """torch.nn.LSTM."""
 
-    gates, states, step = 4, 2, staticmethod(lstm_step)
+    gates, states, mode, step = 4, 2, "LSTM", staticmethod(lstm_step)
 
 
 class GRU(AnyRNN, nn.GRU):  # type: ignore[misc]
     """torch.nn.GRU."""
 
-    gates, step = 3, staticmethod(gru_step)
+    gates, mode, step = 3, "GRU", staticmethod(gru_step)
 
 
 class RNN(AnyRNN, nn.RNN):  # type: ignore[misc]
@@ -409,7 +410,7 @@ class RNN(AnyRNN, nn.RNN):  # type: ignore[misc]
     ) -> None:
         settings = (num_layers, bias, batch_first, dropout, bidirectional)
         super().__init__(input_size, hidden_size, *settings, dtype=dtype)
-        self.nonlinearity = nonlinearity
+        self.nonlinearity, self.mode = nonlinearity, f"RNN_{nonlinearity.upper()}"
 
 
 _STEPS: dict[str, tuple[Any, str]] = {

@@ -23,6 +23,8 @@ _PACKING = tuple(
 )
 #: Bases that bring no children of their own.
 _PLAIN_BASES = frozenset(("torch.nn.Module", "torch.nn.Sequential"))
+#: Layers of MindSpore's that take no float64.
+_SINGLE = ("torch.nn.PReLU", "torch.nn.BatchNorm1d", "torch.nn.BatchNorm2d")
 RECURRENT = frozenset(("torch.nn.RNN", "torch.nn.LSTM", "torch.nn.GRU"))
 
 
@@ -89,7 +91,7 @@ def layers_of(
     otherwise = set().union(*(one.made_otherwise for one in found))
     why |= dict.fromkeys(otherwise, "it is made with an argument that MindSpore's has not")
     if any(one.makes_doubles for one in found):
-        why["torch.nn.PReLU"] = "MindSpore's takes no float64, which the project asks for"
+        why |= dict.fromkeys(_SINGLE, "MindSpore's takes no float64, which the project asks for")
     why |= dict.fromkeys(replaced, "a function of torch's replaces its parameters, by their names")
     why |= _changed_later(found, used, settings)
     why |= read or {}

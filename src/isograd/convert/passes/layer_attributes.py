@@ -11,6 +11,7 @@ from isograd.convert.operator_signs import SIGNS
 from isograd.convert.passes.example import Example
 from isograd.convert.passes.reach_of_writes import scope_of
 from isograd.convert.places import place
+from isograd.knowledge.entry import UNHELD, UNKNOWN
 from isograd.scan.values import ANY_MODULE, Api, ClassInfo, Instance, Made
 
 _MODULE = "torch.nn.Module"
@@ -20,6 +21,8 @@ _OF_LAYERS = frozenset(
     """weight bias running_mean running_var in_features out_features num_embeddings embedding_dim
     in_channels out_channels kernel_size stride padding dilation groups""".split()
 )
+#: How the knowledge begins what MindSpore's layer does not hold, so that it can be set.
+_OF_NONE = ("=", UNHELD, UNKNOWN)
 #: What MindSpore's convolutions hold otherwise than torch's.
 _SIZES = frozenset(
     "kernel_size stride padding dilation padding_mode transposed output_padding".split()
@@ -76,7 +79,10 @@ class LayerAttributes:
         name = _renamed(node, file)
         if name is None:
             return False
-        if name:
+        if name.startswith("="):
+            file.layer_names[node] = f'getattr({{}}, "{node.attr}", {name[2:]})'
+            layout.write(file, node, file.layer_names[node].format(file.source(node.value)))
+        elif name:
             file.layer_names[node] = f"{{}}.{name}"
         else:
             finder = _finder(node.attr, file)
@@ -99,11 +105,19 @@ def _renamed(node: ast.Attribute, file: FileEdit) -> str | None:
     if name == node.attr or name is None:
         return None
     file.uses += 1
+    if name in (UNHELD, UNKNOWN):
+        _report(node, node.attr, file)
+        return None
     file.converted += 1
-    if name:
+    if name and not name.startswith("="):
         end = file.text.span(node)[1]
         file.text.replace(end - len(node.attr), end, name)
     return name
+
+
+def _report(node: ast.AST, name: str, file: FileEdit) -> None:
+    message = f"the layer of the port may not hold what torch's has as {name}"
+    file.finding(node, "not-converted", message)
 
 
 def _assigned(node: ast.Assign, file: FileEdit) -> bool:
@@ -153,13 +167,28 @@ def _asked_by_text(node: ast.Constant, file: FileEdit) -> bool:
     if getattr(call.args[0], "id", "") in ("self", "cls") or name == node.value:
         return False
     file.uses += 1
+    if name in (UNHELD, UNKNOWN) and getattr(call.func, "id", "") != "hasattr":
+        _report(node, node.value, file)
+        return False
     file.converted += 1
-    if name:
+    if name and name.startswith(_OF_NONE):
+        _write_known(call, name[2:], file)
+    elif name:
         file.replace(node, f'"{name}"')
     else:
         finder = file.name("composites.native_name")
         file.replace(node, f'{finder}({file.source(call.args[0])}, "{node.value}")')
     return True
+
+
+def _write_known(call: ast.Call, value: str, file: FileEdit) -> None:
+    """What asks for an attribute that torch's layer has in any case, and MindSpore's never has."""
+    if getattr(call.func, "id", "") == "hasattr":
+        file.replace(call, "True")
+    else:
+        file.replace(
+            call, f"getattr({file.source(call.args[0])}, {file.source(call.args[1])}, {value})"
+        )
 
 
 def _name(owner: ast.expr, name: str, node: ast.Attribute, file: FileEdit) -> str | None:
@@ -168,7 +197,7 @@ def _name(owner: ast.expr, name: str, node: ast.Attribute, file: FileEdit) -> st
     None where it is nothing of a layer of MindSpore's.
     """
     found = _shown(owner, name, node, file)
-    if not found:
+    if not found or found.startswith("="):
         return found
     followed = _followed(owner, name, file, is_read=isinstance(node.ctx, ast.Load))
     if not followed and _is_of_first_call(owner, file) and not file.layers_held(owner):
@@ -209,7 +238,9 @@ def _shown(owner: ast.expr, name: str, node: ast.Attribute, file: FileEdit) -> s
     if isinstance(found, Instance) and (api := _native_base(found.of, file)):
         return _of_classes(frozenset((api,)), name, file, is_read=is_read)
     if isinstance(found, Made) and _has(found.api, name, file) and isinstance(owner, ast.Call):
-        return ""  # whose arguments may take the runtime's class
+        own = _of_classes(frozenset((found.api,)), name, file, is_read=is_read)
+        is_of_all = own is not None and own.startswith(_OF_NONE)
+        return own if is_of_all else ""  # its arguments may take the runtime's class
     if isinstance(found, Made) and _has(found.api, name, file):
         return _of_classes(frozenset((found.api,)), name, file, is_read=is_read)
     is_module = isinstance(found, Made) and (found == ANY_MODULE or _has(found.api, name, file))
@@ -291,12 +322,16 @@ def _of_classes(
     for api in apis:
         entry = file.entry(api)
         names = {} if entry is None else dict(entry.attributes)
+        if names.get(name) == UNKNOWN and is_read:
+            found.add(UNKNOWN)
+            continue
         if entry is None or file.is_shaped(entry.api) or not (entry.factory or names):
             found.add(name)  # the runtime's class, or nothing that is known to be otherwise
             continue
         if not names:
             continue  # whose instances have no such attribute on either side
-        found.add(names.get(name, "" if entry.factory else name))
+        own = names.get(name, "" if entry.factory else name)
+        found.add(name if own.startswith(_OF_NONE) and not is_read else own)
         if api in file.settings.layers.derived and not entry.base and not is_read:
             found.add(name)  # the runtime's class, which answers to MindSpore's names as well
     if not found:
@@ -310,6 +345,7 @@ def _is_renamed(name: str, file: FileEdit) -> bool:
         entry = file.entry(api) if file.names.kind(api) == "M" else None
         if entry is None or file.is_shaped(entry.api):
             continue
-        if dict(entry.attributes).get(name, name) != name:
+        own = dict(entry.attributes).get(name, name)
+        if own != name and not own.startswith(_OF_NONE):
             return True
     return False

@@ -11,6 +11,7 @@ import ast
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from isograd.convert.training.outer_writes import imported, outer_writes
+from isograd.convert.training.paths import path_of
 from isograd.static_graph.find import compiled_functions
 from isograd.static_graph.scope import FileScope, below
 
@@ -98,15 +99,17 @@ def plain_attributes(trees: Iterable[tuple[str, ast.Module]]) -> set[str]:
     found: set[str] = set()
     others: set[str] = set()
     for file in files:
-        for node in below(file.tree):
-            if not isinstance(node, (ast.Assign, ast.AnnAssign)) or node.value is None:
-                continue
-            function = getattr(node.value, "func", None)
-            api = "" if function is None else file.qualified(function)
-            is_object = api.startswith("torch.nn.") or getattr(function, "id", "") in classes
-            for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
-                if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name):
-                    (others if is_object else found).add(target.attr)
+        for method in (one for scope in file.classes.values() for one in scope.methods.values()):
+            own = next((one.arg for one in method.args.args), "")
+            for node in below(method):
+                if not isinstance(node, (ast.Assign, ast.AnnAssign)) or node.value is None:
+                    continue
+                function = getattr(node.value, "func", None)
+                api = "" if function is None else file.qualified(function)
+                is_object = api.startswith("torch.nn.") or getattr(function, "id", "") in classes
+                for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                    if isinstance(target, ast.Attribute) and path_of(target.value) == own:
+                        (others if is_object else found).add(target.attr)
     return found - others
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from mindspore import ops  # noqa: TID253
 
 from isograd.runtime.basics import root, sum_of
-from isograd.runtime.exact import choose, exp, log1p
+from isograd.runtime.exact import exp, log1p
 from isograd.runtime.layers import linear
 from isograd.runtime.module_functions import FLOATS
 from isograd.runtime.pointwise import absolute, log_sigmoid, log_softmax, minimum
@@ -291,11 +291,12 @@ def ctc_loss(
             losses.append(_ctc_of_one(log_probs[:steps, number], labels, blank))
         else:
             nothing = 1e30 if count else 0.0  # no path, or the empty one
-            losses.append(ops.full((), nothing, dtype=log_probs.dtype))
+            losses.append(ops.zeros_like(log_probs[0, number, 0]) + nothing)
         counts.append(max(count, 1))
     found = ops.stack(losses)
     share = 0.0 if zero_infinity else math.inf  # a factor, which leaves other gradients alone
-    found = found * choose(found > 1e29, share, ops.ones_like(found))
+    whole = ops.ones_like(found)
+    found = found * ops.where(found > 1e29, whole * share, whole)
     if reduction == "mean":
         return (found / ms.Tensor(np.array(counts, np.float32))).mean()
     return found.sum() if reduction == "sum" else found

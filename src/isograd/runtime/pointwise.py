@@ -22,7 +22,6 @@ from isograd.runtime.exact import (
 )
 from isograd.runtime.making import floating, of_one_dtype, of_one_float_dtype, promote_types
 
-_FRACTIONS = (ms.float16, ms.bfloat16, ms.float32, ms.float64)
 _SELU_ALPHA, _SELU_SCALE = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
 
 
@@ -134,12 +133,15 @@ def log_softmax(input: Any, dim: int | None = None, dtype: Any = None, _stacklev
 
 def fmod(input: Any, other: Any) -> Any:
     """The remainder with the sign of the first; MindSpore's wraps integers beyond 2 ** 31."""
-    parts = (input, other)
-    if any(isinstance(x, float) or getattr(x, "dtype", ms.int64) in _FRACTIONS for x in parts):
+    if _has_fractions(input) or _has_fractions(other):
         return ops.fmod(input, other)
     rest = input % other
     turns = ops.logical_and(rest != 0, (input < 0) != (other < 0))
     return ops.where(turns, rest - other, rest)
+
+
+def _has_fractions(x: Any) -> bool:
+    return bool(ops.is_floating_point(x)) if isinstance(x, ms.Tensor) else isinstance(x, float)
 
 
 def usual_axis(x: Any) -> int:

@@ -295,7 +295,7 @@ def ctc_loss(
         counts.append(max(count, 1))
     found = ops.stack(losses)
     share = 0.0 if zero_infinity else math.inf  # a factor, which leaves other gradients alone
-    whole = found * 0 + 1  # of the dtype that only the run shows
+    whole = ops.stop_gradient(found * 0 + 1)  # of the dtype that only the run shows
     found = found * ops.where(found > 1e29, whole * share, whole)
     if reduction == "mean":
         return (found / ms.Tensor(np.array(counts, np.float32))).mean()

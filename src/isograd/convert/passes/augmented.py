@@ -45,6 +45,7 @@ from isograd.convert.passes.tensors_of_classes import is_of_class
 from isograd.convert.tree import defaults_of
 
 #: What is added to lists and texts.
+_DISPLAYED = (ast.List, ast.ListComp)
 _PLAIN = (ast.List, ast.ListComp, ast.Tuple, ast.JoinedStr)
 
 
@@ -271,7 +272,7 @@ def _add_to_argument(target: ast.Name, node: ast.AugAssign, file: FileEdit) -> b
         is_tensor_like = parameter.annotation is None or "Tensor" in ast.dump(parameter.annotation)
         if not is_tensor_like or _has_plain_default(parameter, file.tree.function(node)):
             return False
-    elif target.id not in scope.bound:
+    elif target.id not in scope.bound or _is_list(target.id, scope):
         return False
     is_element = scope.is_element(target.id) and not isinstance(node.value, ast.Constant)
     adds_tensor = file.facts.is_tensor(node.value)
@@ -321,6 +322,12 @@ def _is_of_module(name: str, added: ast.expr, function: Scope) -> bool:
             if isinstance(part, ast.Name) and part.id not in known:
                 waiting.append(part.id)
     return False
+
+
+def _is_list(name: str, scope: Scope) -> bool:
+    """Whether a name is bound to lists alone that are written out, which `+=` makes longer."""
+    values = scope.values_of(name)
+    return bool(values) and all(isinstance(one, _DISPLAYED) for one in values)
 
 
 def _is_returned_view(name: str, function: Scope, file: FileEdit) -> bool:

@@ -295,7 +295,7 @@ class _Roots:
     def common(
         self, ones: set[Root], others: set[Root], known: frozenset[ast.Call] = frozenset()
     ) -> Iterator[tuple[Root, Root]]:
-        """The pairs of roots that may be one memory; known: calls on the way."""
+        """The pairs of roots that may be the same storage; known: calls on the way."""
         ones, others = self._with_held(ones), self._with_held(others)
         for one in ones:
             for other in others:

@@ -19,7 +19,7 @@ from isograd.convert.training.clamped_gradients import WORD, clamped_gradients
 from isograd.convert.training.draws import Draws, drawing_apis
 from isograd.convert.training.inner_gradient_places import API
 from isograd.convert.training.inner_gradients import WithFunctions, with_functions
-from isograd.convert.training.learning_marks import marks_of
+from isograd.convert.training.learning_marks import MARK, marks_of
 from isograd.convert.training.project import Decision, decide, in_notebooks, takes_gradients
 from isograd.convert.training.recognise import backward_calls
 from isograd.convert.training.record_files import imports_of
@@ -104,13 +104,18 @@ def _with_functions(run: Run, plain: _Project, named: Mapping[Path, str]) -> _Pr
     asking = [path for path, facts in run.facts.items() if API in facts.apis]
     if not asking:
         return plain
-    project = _Project({**plain.sources}, {**run.facts})
-    for path, source in plain.sources.items():
-        if source is None:
-            continue
-        found = with_functions(source.text) if path in asking else WithFunctions(source.text)
+    written: dict[Path, WithFunctions] = {}
+    for path in asking:
+        source = plain.sources[path]
+        found = None if source is None else with_functions(source.text)
         if found is None:
             return plain
+        written[path] = found
+    project = _Project({**plain.sources}, {**run.facts})
+    for path, source in plain.sources.items():
+        if source is None or (path not in written and MARK not in source.text):
+            continue
+        found = written.get(path) or WithFunctions(source.text)
         marks = marks_of(found.text)
         if marks:
             found.edit(marks)

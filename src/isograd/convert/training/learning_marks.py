@@ -9,6 +9,8 @@ from isograd.convert.text import Text
 from isograd.convert.tree import Tree, names_of, read_tree
 from isograd.static_graph.scope import FileScope
 
+#: A text without this has no marks.
+MARK = "requires_grad"
 _PARAMETERS = frozenset("parameters named_parameters modules named_modules children".split())
 
 

@@ -211,6 +211,17 @@ def set_buffer(owner: Any, name: str, value: Any) -> None:
     setattr(owner, native_name(owner, name), value)
 
 
+def set_attribute(cell: Any, name: str, value: Any) -> None:
+    """`cell.name = value`, where value may be a buffer of another cell and is none of this one's.
+
+    MindSpore's Cell (2.10) registers a tensor that is a buffer anywhere.
+    """
+    if isinstance(value, ms.Tensor) and not isinstance(value, ms.Parameter):
+        object.__setattr__(cell, name, value)
+    else:
+        setattr(cell, name, value)
+
+
 def strict_zip(*rows: Any) -> Any:
     """`zip(..., strict=True)` of lists, tuples and CellLists, also in MindSpore's static graph.
 

@@ -140,10 +140,10 @@ def _is_open(node: ast.AST, owner: ast.expr, name: str, file: FileEdit) -> bool:
     info = None if own is None else file.class_info(own)
     if own is None or info is None or name in registered_buffers(own, file):
         return False
-    return any((base, name) in buffers for base in _bases(info))
+    return any((base, name) in buffers for base in bases_of(info))
 
 
-def _bases(info: ClassInfo) -> list[str]:
+def bases_of(info: ClassInfo) -> list[str]:
     """The names of the project's classes from which one derives."""
     seen = [info]
     for one in seen:

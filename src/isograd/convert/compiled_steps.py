@@ -15,7 +15,7 @@ from isograd.convert.notebooks import SUFFIX
 from isograd.convert.output import place_of
 from isograd.convert.run_sources import below, entries_of, located, source_of
 from isograd.convert.settings import Settings
-from isograd.convert.training.clamped_gradients import WORD, clamped_gradients
+from isograd.convert.training import clamped_gradients, written_categoricals
 from isograd.convert.training.draws import Draws, drawing_apis
 from isograd.convert.training.inner_gradient_places import API
 from isograd.convert.training.inner_gradients import WithFunctions, with_functions
@@ -26,6 +26,12 @@ from isograd.convert.training.record_files import imports_of
 from isograd.convert.training.rewrite import Rewritten
 from isograd.convert.training.second_derivatives import COUNTING, WITHOUT_SECOND
 from isograd.scan.sources import Source
+
+#: What writes a file's text otherwise, by a word without which it has nothing to write.
+_OTHERWISE = {
+    clamped_gradients.WORD: clamped_gradients.clamped_gradients,
+    written_categoricals.WORD: written_categoricals.written_categoricals,
+}
 
 
 @dataclass
@@ -81,10 +87,10 @@ def _written_otherwise(run: Run, named: Mapping[Path, str]) -> _Project:
     """The project with what steps have another form of: gradients of gradients, clamped ones."""
     sources = {path: source_of(run, path) for path in run.facts}
     project = _with_functions(run, _Project(sources, {**run.facts}), named)
-    for path, source in project.sources.items():
-        if source is not None and WORD in source.text:
-            edits = clamped_gradients(source.text, source.tree)
-            if edits:
+    for word, write in _OTHERWISE.items():
+        for path, source in project.sources.items():
+            edits = write(source.text, source.tree) if source and word in source.text else []
+            if source is not None and edits:
                 found = project.functions.setdefault(path, WithFunctions(source.text))
                 found.edit(edits)
                 _read_anew(run, project, path, source, found)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from isograd.convert.conversion import Run
@@ -15,7 +16,12 @@ from isograd.convert.notebooks import SUFFIX
 from isograd.convert.output import place_of
 from isograd.convert.run_sources import below, entries_of, located, source_of
 from isograd.convert.settings import Settings
-from isograd.convert.training.clamped_gradients import WORD, clamped_gradients
+from isograd.convert.training import (
+    clamped_gradients,
+    moved_draws,
+    toggled_marks,
+    written_categoricals,
+)
 from isograd.convert.training.draws import Draws, drawing_apis
 from isograd.convert.training.inner_gradient_places import API
 from isograd.convert.training.inner_gradients import WithFunctions, with_functions
@@ -26,6 +32,13 @@ from isograd.convert.training.record_files import imports_of
 from isograd.convert.training.rewrite import Rewritten
 from isograd.convert.training.second_derivatives import COUNTING, WITHOUT_SECOND
 from isograd.scan.sources import Source
+
+Edit = tuple[int, int, str]
+#: What writes a file's text otherwise, by a word without which it has nothing to write.
+_OTHERWISE = {
+    clamped_gradients.WORD: clamped_gradients.clamped_gradients,
+    written_categoricals.WORD: written_categoricals.written_categoricals,
+}
 
 
 @dataclass
@@ -81,13 +94,29 @@ def _written_otherwise(run: Run, named: Mapping[Path, str]) -> _Project:
     """The project with what steps have another form of: gradients of gradients, clamped ones."""
     sources = {path: source_of(run, path) for path in run.facts}
     project = _with_functions(run, _Project(sources, {**run.facts}), named)
-    for path, source in project.sources.items():
-        if source is not None and WORD in source.text:
-            edits = clamped_gradients(source.text, source.tree)
-            if edits:
-                found = project.functions.setdefault(path, WithFunctions(source.text))
-                found.edit(edits)
-                _read_anew(run, project, path, source, found)
+    trees = {path: source.tree for path, source in sources.items() if source is not None}
+    stepping = {path for path, tree in trees.items() if toggled_marks.steps_elsewhere(tree)}
+    used = {path: moved_draws.names_used(tree) for path, tree in trees.items()}
+
+    def edit(path: Path, word: str, write: Callable[[str, ast.Module], list[Edit]]) -> None:
+        source = project.sources[path]
+        edits = write(source.text, source.tree) if source and word in source.text else []
+        if source is not None and edits:
+            found = project.functions.setdefault(path, WithFunctions(source.text))
+            found.edit(edits)
+            _read_anew(run, project, path, source, found)
+
+    for path in sources:
+        for word, write in _OTHERWISE.items():
+            edit(path, word, write)
+        if not stepping - {path}:  # another file may say what learns, or take a step
+            edit(path, toggled_marks.WORD, toggled_marks.toggled_marks)
+        taken = set().union(*(names for other, names in used.items() if other != path))
+        edit(
+            path,
+            moved_draws.WORD,
+            partial(moved_draws.moved_draws, taken=taken),
+        )
     return project
 
 

@@ -82,6 +82,9 @@ class ForwardPart:
                 raise EagerError(node, f"the forward part holds {what}")
             if isinstance(node, ast.keyword) and node.arg is None and not path_of(node.value):
                 raise EagerError(statement, "the forward part calls with ** of a dictionary")
+            if isinstance(node, ast.Call) and _makes_distribution(self.file.api_of_call(node)):
+                what = f"{ast.unparse(node)}, an object, which no static graph makes"
+                raise EagerError(node, f"the forward part makes {what}")
             if isinstance(node, ast.Call) and method_of(node)[1] in _LEAVES:
                 raise EagerError(node, f"the forward part calls {method_of(node)[1]}()")
             if isinstance(node, ast.Constant) and "\n" in str(node.value):
@@ -183,3 +186,8 @@ class ForwardPart:
             is_bound = isinstance(getattr(node, "ctx", None), (ast.Store, ast.Del))
             if is_bound and path_of(node) in read:
                 raise EagerError(node, f"{setting} changes between the forward part and the step")
+
+
+def _makes_distribution(api: str) -> bool:
+    """Whether an API is a class of torch's distributions."""
+    return api.startswith("torch.distributions.") and api.rpartition(".")[2][:1].isupper()

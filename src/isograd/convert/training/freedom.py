@@ -174,6 +174,10 @@ class Freedom:
         is_type = isinstance(made.func, ast.Name) and made.func.id in self._types
         return is_made or is_type or self._is_type(made.func)
 
+    def is_of_type(self, call: ast.Call) -> bool:
+        """Whether a name that is called holds a class of tensors, as `torch.FloatTensor` is."""
+        return isinstance(call.func, ast.Name) and call.func.id in self._types
+
     def _is_free_name(self, name: ast.Name) -> bool:
         if name.id in self._lambdas:
             return self._is_free_lambda(name.id)

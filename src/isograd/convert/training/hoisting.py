@@ -87,8 +87,10 @@ class Hoisting:
 
     def _makes_tensor(self, node: ast.AST) -> bool:
         """Whether a call makes a tensor of something that has a name."""
-        is_made = isinstance(node, ast.Call) and self.file.api_of_call(node) in _MAKING
-        return is_made and bool(read_by(node))
+        if not isinstance(node, ast.Call):
+            return False
+        is_made = self.file.api_of_call(node) in _MAKING or self.freedom.is_of_type(node)
+        return is_made and bool(read_by(*node.args))
 
     def _is_outside(self, node: ast.AST, read: set[str]) -> bool:
         """Whether an expression has its value before the forward part begins."""

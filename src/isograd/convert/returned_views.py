@@ -32,9 +32,9 @@ def calls_that_view(tree: Tree, named: Mapping[ast.AST, str]) -> dict[ast.AST, s
         for one in called.get(function.name, ()):
             if reach := _reach_of_result(function, tree, named):
                 found[one] = _MEANINGS[reach]
-    for name, function in _lambdas(tree).items():
-        root, reach = origin_of_write(function.body, named)
-        if function.args.args and getattr(root, "id", "") == function.args.args[0].arg:
+    for name, small in _lambdas(tree).items():
+        root, reach = origin_of_write(small.body, named)
+        if small.args.args and getattr(root, "id", "") == small.args.args[0].arg:
             for one in called.get(name, ()):
                 if isinstance(one, ast.Name):
                     found[one] = _MEANINGS[max(reach, Reach.SHARED)]

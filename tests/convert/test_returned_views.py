@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from tests.convert.support import converted, port_of, run_both
 
+from isograd.convert import Level
+
 FUNCTIONS = """
 import torch
 
@@ -124,3 +126,75 @@ def test_a_change_of_a_returned_view_that_is_lost_is_told(statement: str) -> Non
     body = "\n".join(f"    {part}" for part in statement.split("; "))
     _, findings = port_of(f"{_HEAD}{body}\n")
     assert [one.code for one in findings if one.line > _HEAD.count("\n")]
+
+
+SAME = """
+import torch
+from torch import nn
+
+
+def same(t):
+    return t
+
+
+def perhaps(t, flag):
+    if flag:
+        return t
+    return t.clone()
+
+
+row = lambda t: t[0]
+
+
+class Net(nn.Module):
+    def act(self, t):
+        return t if self.training else t * 2
+
+    def forward(self, t):
+        x = t * 1
+        y = self.act(x)
+        y.add_(1)
+        return x
+
+
+def by_function():
+    x = torch.ones(2, 2)
+    y = same(x)
+    y.mul_(3)
+    y[0] = 7
+    return x
+
+
+def by_lambda():
+    x = torch.ones(2, 2)
+    itself = lambda t: t
+    y = itself(x)
+    y.add_(1)
+    z = row(x)
+    z += 3
+    return x
+
+
+def by_branch():
+    x = torch.ones(2, 2)
+    y = perhaps(x, True)
+    y.zero_()
+    return x
+
+
+def by_method():
+    return Net()(torch.ones(2, 2))
+
+
+def values():
+    return [made().tolist() for made in (by_function, by_lambda, by_branch, by_method)]
+"""
+
+
+def test_a_function_that_returns_its_argument_makes_no_tensor(tmp_path: Path) -> None:
+    port, report = converted(tmp_path, {"returned.py": SAME})
+    assert not [finding for finding in report.findings if finding.level is Level.FINISH]
+    code = "import json, returned\nprint(json.dumps(returned.values()))"
+    expected, found = run_both(tmp_path, port, code)
+    assert found == expected
+    assert expected[0] == [[7.0, 7.0], [3.0, 3.0]]

@@ -57,6 +57,8 @@ _PASSING = frozenset(
 )
 #: What functions of the file return of their first argument, among the names of torch's functions.
 SLICE_OF, VIEW_OF = "isograd.slice_of", "isograd.view_of"
+#: The same for a function that may return its first argument as it is.
+SAME_AS = "isograd.same_as"
 
 
 class Reach(IntEnum):
@@ -196,6 +198,10 @@ def is_taken_by_copy(node: ast.expr) -> bool:
     return any(isinstance(part, kinds) for part in parts_of(node.slice))
 
 
+#: How the result of a function of the file is one with its first argument.
+REACH_OF_OWN = {VIEW_OF: Reach.LOST, SLICE_OF: Reach.SLICE, SAME_AS: Reach.SHARED}
+
+
 def view_of(node: ast.expr, named: Mapping[ast.AST, str]) -> tuple[ast.expr, Reach] | None:
     """The tensor that an expression is a view of; None where it is a tensor of its own."""
     if isinstance(node, ast.Subscript) and not is_taken_by_copy(node):
@@ -208,10 +214,10 @@ def view_of(node: ast.expr, named: Mapping[ast.AST, str]) -> tuple[ast.expr, Rea
     name, base = called(node, named)
     if base is None:
         return None
-    if name in _RESHAPED or (is_function and named[node.func] == VIEW_OF):
+    if name in _RESHAPED:
         return base, Reach.LOST
-    if is_function and named[node.func] == SLICE_OF:
-        return base, Reach.SLICE
+    if is_function and (own := REACH_OF_OWN.get(named[node.func])):
+        return base, own
     if name == "contiguous" and _is_reordered(base, named):
         return None
     if name == "to" and asks_for_a_copy(node):

@@ -1,6 +1,6 @@
-"""Functions of a file that return a view of their first argument: `def col(t, j): return t[:, j]`.
+"""Functions of a file that return their first argument or a view of it: `def f(t): return t[:, 0]`.
 
-What is done in place to such a view is done to the argument.
+What is done in place to the result is done to the argument.
 """
 
 from __future__ import annotations
@@ -9,10 +9,11 @@ import ast
 from collections.abc import Mapping
 
 from isograd.convert.aliases import Scope
-from isograd.convert.origins import SLICE_OF, VIEW_OF, Origin, Reach
+from isograd.convert.origins import REACH_OF_OWN, Origin, Reach, origin_of_write
 from isograd.convert.tree import Tree
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_MEANINGS = {reach: meaning for meaning, reach in REACH_OF_OWN.items()}
 _VIEWING = (ast.Name, ast.Subscript, ast.Attribute, ast.Call, ast.IfExp)
 
 
@@ -29,9 +30,26 @@ def calls_that_view(tree: Tree, named: Mapping[ast.AST, str]) -> dict[ast.AST, s
     found: dict[ast.AST, str] = {}
     for function in tree.of(*_FUNCTIONS):
         for one in called.get(function.name, ()):
-            if (reach := _reach_of_result(function, tree, named)) >= Reach.SLICE:
-                found[one] = VIEW_OF if reach is Reach.LOST else SLICE_OF
+            if reach := _reach_of_result(function, tree, named):
+                found[one] = _MEANINGS[reach]
+    for name, small in _lambdas(tree).items():
+        root, reach = origin_of_write(small.body, named)
+        if small.args.args and getattr(root, "id", "") == small.args.args[0].arg:
+            for one in called.get(name, ()):
+                if isinstance(one, ast.Name):
+                    found[one] = _MEANINGS[max(reach, Reach.SHARED)]
     return found
+
+
+def _lambdas(tree: Tree) -> dict[str, ast.Lambda]:
+    """The names that are bound to a lambda."""
+    return {
+        target.id: node.value
+        for node in tree.of(ast.Assign)
+        if isinstance(node.value, ast.Lambda)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
 
 
 def _reach_of_result(

@@ -48,6 +48,9 @@ class _Missing:
     def __getitem__(self, index: Any) -> Any:
         return self
 
+    def __iter__(self) -> Any:
+        raise UnconvertedError(f"{self._name} was not converted: finish the lines that use it.")
+
     def __or__(self, other: Any) -> Any:
         return Any
 

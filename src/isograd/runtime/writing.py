@@ -232,6 +232,18 @@ def overwrite(held: Any, values: Any) -> Any:
     return held
 
 
+def overwrite_all(held: Any, values: Any) -> Any:
+    """Write several results into the tensors of `out=(a, b)`, and return these.
+
+    Raises ValueError for a tensor of another shape: torch makes it larger or smaller.
+    """
+    for one, value in zip(held, values, strict=True):
+        if one.shape != value.shape:
+            raise ValueError(f"out= of the shape {one.shape} cannot take {value.shape} in a port")
+        overwrite(one, value)
+    return held
+
+
 def put(held: Any, key: Any, values: Any) -> Any:
     """Write values into `held[key]`, a part of a tensor or a tensor that is held; it.
 

@@ -17,6 +17,7 @@ from isograd.convert.passes.example import Example
 from isograd.convert.passes.inplace import bind
 from isograd.convert.passes.layers_in_place import changes_its_input, writes_itself
 from isograd.convert.passes.order import Stage
+from isograd.convert.passes.several_outs import is_several, write_several
 from isograd.convert.tree import is_none
 from isograd.convert.use import Use
 from isograd.knowledge.entry import Applicability, Entry
@@ -160,6 +161,9 @@ def _write(node: ast.Call, result: Rewritten, out: str, file: FileEdit) -> bool:
     """Write a call, and where its result goes too: `out=y`, or its own input (`inplace=True`)."""
     if out not in ("", "None"):
         target = next(part.value for part in node.keywords if part.arg == "out")
+        if is_several(target, node, file):
+            write_several(target, node, result.code, file)
+            return True
         if isinstance(target, ast.Name) and is_in_chain(node, file):
             layout.write_call(file, node, result.code)  # the chain's end is bound
             return True

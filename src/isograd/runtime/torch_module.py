@@ -66,8 +66,6 @@ class Module(nn.Cell):  # type: ignore[misc]
             buffers[name] = value
         elif isinstance(value, (list, tuple)) and not isinstance(value, ms.ParameterTuple):
             object.__setattr__(self, name, value)
-        elif isinstance(value, ms.Tensor) and name not in self.__dict__.get("_params", {}):
-            object.__setattr__(self, name, value)  # no buffer of this one, whatever else has it
         else:
             nn.Cell.__setattr__(self, name, value)
 

@@ -78,7 +78,7 @@ class Net(nn.Module):
         info = None if own is None else file.class_info(own)
         if getattr(target.value, "id", "") != "self" or own is None or info is None:
             return False
-        if file.is_shaped("torch.nn.Module") or not info.is_module:
+        if not info.is_module:
             return False
         if target.attr in registered_buffers(own, file) or is_in_forward(node, file):
             return False

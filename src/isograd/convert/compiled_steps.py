@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -95,8 +95,20 @@ def _written_otherwise(run: Run, named: Mapping[Path, str]) -> _Project:
     sources = {path: source_of(run, path) for path in run.facts}
     project = _with_functions(run, _Project(sources, {**run.facts}), named)
     trees = {path: source.tree for path, source in sources.items() if source is not None}
-    stepping = {path for path, tree in trees.items() if toggled_marks.steps_elsewhere(tree)}
-    used = {path: moved_draws.names_used(tree) for path, tree in trees.items()}
+
+    def others(path: Path) -> Iterator[ast.Module]:
+        return (tree for other, tree in trees.items() if other != path)
+
+    def toggled(path: Path, text: str, tree: ast.Module) -> list[Edit]:
+        edits = toggled_marks.toggled_marks(text, tree)
+        # Another file may say what learns, or take a step.
+        return [] if edits and any(map(toggled_marks.steps_elsewhere, others(path))) else edits
+
+    def moved(path: Path, text: str, tree: ast.Module) -> list[Edit]:
+        def is_taken(name: str) -> bool:
+            return any(name in moved_draws.names_used(other) for other in others(path))
+
+        return moved_draws.moved_draws(text, tree, is_taken)
 
     def edit(path: Path, word: str, write: Callable[[str, ast.Module], list[Edit]]) -> None:
         source = project.sources[path]
@@ -109,14 +121,8 @@ def _written_otherwise(run: Run, named: Mapping[Path, str]) -> _Project:
     for path in sources:
         for word, write in _OTHERWISE.items():
             edit(path, word, write)
-        if not stepping - {path}:  # another file may say what learns, or take a step
-            edit(path, toggled_marks.WORD, toggled_marks.toggled_marks)
-        taken = set().union(*(names for other, names in used.items() if other != path))
-        edit(
-            path,
-            moved_draws.WORD,
-            partial(moved_draws.moved_draws, taken=taken),
-        )
+        edit(path, toggled_marks.WORD, partial(toggled, path))
+        edit(path, moved_draws.WORD, partial(moved, path))
     return project
 
 

@@ -66,6 +66,18 @@ class Text:
             starts[node.end_lineno - 1] + node.end_col_offset,  # type: ignore[attr-defined]
         )
 
+    def without(self, statement: ast.stmt, *, is_needed: bool = False) -> tuple[int, int, str]:
+        """The edit that leaves a statement out with its lines; `pass` where these hold more.
+
+        is_needed: the block that it stands in would be empty.
+        """
+        start, end = self.span(statement)
+        stop = statement.end_lineno or statement.lineno
+        first, last = self.line_start(statement.lineno), self.line_end(stop)
+        if is_needed or f"{self.original[first:start]}{self.original[end:last]}".strip():
+            return start, end, "pass"
+        return first, self.line_start(stop + 1), ""
+
     def raw(self, node: ast.AST) -> str:
         """The node's own text without edits."""
         start, end = self.span(node)

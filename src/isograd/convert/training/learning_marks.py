@@ -82,11 +82,7 @@ def _without(
     if isinstance(node, ast.stmt):
         parent = tree.parents[node]
         is_alone = any(getattr(parent, name, None) == [node] for name in ("body", "orelse"))
-        start, end = text.span(node)
-        if is_alone:
-            yield start, end, "pass"
-        else:
-            yield text.line_start(node.lineno), text.line_start((node.end_lineno or 0) + 1), ""
+        yield text.without(node, is_needed=is_alone)
     elif isinstance(node, ast.Call):
         end = text.span(kept)[1]
         while text.original[end] in " \t\r\n)":  # `(a * b).requires_grad_()`

@@ -12,7 +12,7 @@ A compiled step would draw once.  An argument of a call in the step is computed 
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from isograd.convert.text import Text
@@ -26,9 +26,11 @@ _DRAWING = ("numpy.random.", "random.")
 _NOT_DRAWING = frozenset(("seed", "RandomState", "default_rng", "Generator", "Random", "shuffle"))
 
 
-def moved_draws(text: str, tree: ast.Module, taken: Collection[str]) -> list[tuple[int, int, str]]:
-    """The edits of a file; taken: names that other files of the project use."""
-    return _Reader(read_tree(ast.parse(text), frozenset()), Text(text)).edits(taken)
+def moved_draws(
+    text: str, tree: ast.Module, is_taken: Callable[[str], bool]
+) -> list[tuple[int, int, str]]:
+    """The edits of a file; is_taken: whether other files of the project use a name."""
+    return _Reader(read_tree(tree, frozenset()), Text(text)).edits(is_taken)
 
 
 @dataclass
@@ -38,13 +40,14 @@ class _Reader:
     tree: Tree
     text: Text
 
-    def edits(self, taken: Collection[str]) -> list[tuple[int, int, str]]:
+    def edits(self, is_taken: Callable[[str], bool]) -> list[tuple[int, int, str]]:
         """Replacements by their places in the text."""
         self.file = FileScope(self.tree.module)
         found: list[tuple[int, int, str]] = []
         for function in self.tree.module.body:
-            if isinstance(function, ast.FunctionDef) and function.name not in taken:
-                found += self._edits(function)
+            own = self._edits(function) if isinstance(function, ast.FunctionDef) else []
+            if own and not is_taken(function.name):  # type: ignore[attr-defined]  # a function
+                found += own
         return found
 
     def _edits(self, function: ast.FunctionDef) -> list[tuple[int, int, str]]:
@@ -63,7 +66,7 @@ class _Reader:
             return []
         end = self.text.span(given.args[-1])[1]
         found = [(end, end, "".join(f", {name}" for name in names))]
-        found += map(self._without, self._statements(function))
+        found += map(self.text.without, self._statements(function))
         for call in calls:
             by_name = dict(zip(plain, map(self._source, call.args), strict=True))
             new = "".join(f", {self._with(value, by_name)}" for _, value in draws)
@@ -170,14 +173,6 @@ class _Reader:
             start, end = self.text.span(node)
             text = text[: start - first] + by_name[node.id] + text[end - first :]
         return text
-
-    def _without(self, statement: ast.stmt) -> tuple[int, int, str]:
-        text = self.text
-        first, last = text.line_start(statement.lineno), text.line_end(statement.end_lineno or 0)
-        start, end = text.span(statement)
-        if f"{text.original[first:start]}{text.original[end:last]}".strip():
-            return start, end, "pass"
-        return first, text.line_start((statement.end_lineno or 0) + 1), ""
 
 
 def names_used(tree: ast.Module) -> set[str]:

@@ -22,7 +22,7 @@ import ast
 from dataclasses import dataclass
 
 from isograd.convert.text import Text
-from isograd.convert.training.paths import path_of
+from isograd.convert.training.paths import method_of, path_of
 from isograd.convert.tree import Tree, read_tree
 from isograd.static_graph.scope import FileScope
 
@@ -42,8 +42,7 @@ class _Toggle:
 
 def toggled_marks(text: str, tree: ast.Module) -> list[tuple[int, int, str]]:
     """The edits that leave out such statements, and the functions that they call."""
-    own = read_tree(ast.parse(text), frozenset())
-    return _Reader(own, Text(text), FileScope(own.module)).edits()
+    return _Reader(read_tree(tree, frozenset()), Text(text), FileScope(tree)).edits()
 
 
 def steps_elsewhere(tree: ast.Module) -> bool:
@@ -129,20 +128,22 @@ class _Reader:
             elif statement is not None:
                 part.append(statement)
         calls = [n for n in self.tree.walked(self.tree.module) if isinstance(n, ast.Call)]
-        steps = [call for call in calls if _method(call) == "step"]
+        steps = [call for call in calls if method_of(call)[1] == "step"]
         return all(call in learning or self._is_of_others(call, network) for call in steps)
 
     def _zeroes(self, part: list[ast.stmt], network: str) -> bool:
         """Whether statements zero what its optimizers step by, before they take gradients."""
         calls = [node for s in part for node in ast.walk(s) if isinstance(node, ast.Call)]
-        first = min((c.lineno for c in calls if _method(c) == "backward"), default=0)
+        first = min((c.lineno for c in calls if method_of(c)[1] == "backward"), default=0)
         zeroed = {
-            _owner(c)
+            method_of(c)[0]
             for c in calls
-            if _method(c) == "zero_grad" and c.lineno < first and self._is_always(c, part)
+            if method_of(c)[1] == "zero_grad" and c.lineno < first and self._is_always(c, part)
         }
-        steps = [c for c in calls if _method(c) == "step" and not self._is_of_others(c, network)]
-        return all(zeroed & {network, _owner(call)} for call in steps)
+        steps = [
+            c for c in calls if method_of(c)[1] == "step" and not self._is_of_others(c, network)
+        ]
+        return all(zeroed & {network, method_of(call)[0]} for call in steps)
 
     def _is_always(self, call: ast.Call, part: list[ast.stmt]) -> bool:
         """Whether a call stands under no condition, but perhaps in a loop."""
@@ -156,7 +157,7 @@ class _Reader:
 
     def _is_of_others(self, call: ast.Call, network: str) -> bool:
         """Whether a step is one of an optimizer of other networks, or of a schedule."""
-        made = self._values_of(_owner(call))
+        made = self._values_of(method_of(call)[0])
         return bool(made) and not call.args and all(self._has_others(one, network) for one in made)
 
     def _has_others(self, made: ast.expr | None, network: str) -> bool:
@@ -165,10 +166,9 @@ class _Reader:
         api = self.file.qualified(made.func)
         if api.startswith("torch.optim.lr_scheduler."):
             return True
-        given = made.args[0]
-        if not api.startswith("torch.optim.") or _method(given) != "parameters":
+        owner, method = method_of(made.args[0])
+        if not api.startswith("torch.optim.") or method != "parameters":
             return False
-        owner = path_of(given.func.value)  # type: ignore[attr-defined]  # a method's call
         values = self._values_of(owner)
         return (
             owner != network
@@ -210,20 +210,16 @@ class _Reader:
             for _, value in ast.iter_fields(parent)
             if isinstance(value, list) and statement in value
         )
-        text = self.text
-        start, end = text.span(statement)
-        first, last = text.line_start(statement.lineno), text.line_end(statement.end_lineno or 0)
-        beside = f"{text.original[first:start]}{text.original[end:last]}".strip()
-        if beside or all(part in gone for part in block):
-            return start, end, "pass"
-        return first, text.line_start((statement.end_lineno or 0) + 1), ""
+        return self.text.without(statement, is_needed=all(part in gone for part in block))
 
 
 def _marked(loop: ast.For) -> tuple[str, ast.expr | None]:
     """The network whose parameters a loop marks, and with what; empty for other loops."""
-    network = path_of(loop.iter.func.value) if _method(loop.iter) == "parameters" else ""  # type: ignore[attr-defined]
+    call, (network, method) = loop.iter, method_of(loop.iter)
     is_plain = isinstance(loop.target, ast.Name) and len(loop.body) == 1 and not loop.orelse
-    if not network or not is_plain or loop.iter.args or loop.iter.keywords:  # type: ignore[attr-defined]
+    if not isinstance(call, ast.Call) or not network or method != "parameters" or not is_plain:
+        return "", None
+    if call.args or call.keywords:
         return "", None
     statement = loop.body[0]
     if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
@@ -263,14 +259,3 @@ def _says_what_learns(node: ast.AST, helpers: dict[str, ast.FunctionDef]) -> boo
 
 def _is_bound(node: ast.AST) -> bool:
     return isinstance(getattr(node, "ctx", None), (ast.Store, ast.Del))
-
-
-def _method(node: ast.AST) -> str:
-    """The name of the method that a call calls."""
-    is_call = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
-    return node.func.attr if is_call else ""  # type: ignore[attr-defined]  # as asked
-
-
-def _owner(call: ast.Call) -> str:
-    """The path of what a method is called of."""
-    return path_of(call.func.value) if isinstance(call.func, ast.Attribute) else ""

@@ -71,7 +71,7 @@ class _Name:
 
 def written_categoricals(text: str, tree: ast.Module) -> list[tuple[int, int, str]]:
     """The edits of a file that write its distributions as functions of tensors."""
-    return _Writer(read_tree(ast.parse(text), frozenset()), Text(text)).edits()
+    return _Writer(read_tree(tree, frozenset()), Text(text)).edits()
 
 
 @dataclass

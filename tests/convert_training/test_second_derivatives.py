@@ -183,3 +183,8 @@ def test_what_is_read_elsewhere_is_computed_again() -> None:
 def test_marks_of_tensors_that_no_optimizer_has_are_left_out(marked: str, plain: str) -> None:
     text = "import torch\n" + marked
     assert edited(text, marks_of(text)).text == "import torch\n" + plain
+
+
+def test_a_statement_beside_a_mark_stays() -> None:
+    text = "import torch\nx = torch.ones(2)\nx.requires_grad = True; y = 2\n"
+    assert edited(text, marks_of(text)).text == text.replace("x.requires_grad = True", "pass")

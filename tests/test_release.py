@@ -114,6 +114,7 @@ def test_the_wheel_holds_what_the_code_reads(wheel: Path) -> None:
         "isograd/report/templates/vendor/uplot.min.js",
         "isograd/report/templates/vendor/uplot.LICENSE",
         "isograd/knowledge/entries.json",
+        "isograd/knowledge/examples.json",
     ):
         assert path in names
     assert not [name for name in names if name.startswith("tests/")]

@@ -23,7 +23,7 @@ torch.full
 
 
 def entries() -> tuple[Entry, ...]:
-    return load_knowledge().entries
+    return load_knowledge(with_examples=True).entries
 
 
 def test_what_is_supported_was_executed_and_agreed() -> None:

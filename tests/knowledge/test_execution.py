@@ -28,14 +28,14 @@ torch.Tensor.zero_ torch.nn.BatchNorm2d torch.std
 
 
 def execute(entries: list[Entry]) -> dict[str, dict[str, object]]:
-    knowledge = Knowledge((*load_knowledge().entries, *entries))
+    knowledge = Knowledge((*load_knowledge(with_examples=True).entries, *entries))
     outcomes: dict[str, list[Outcome]] = {}
     run(knowledge, entries, 1, lambda o: outcomes.setdefault(o.api, []).append(o))
     return {entry.api: table.verdict(entry, outcomes[entry.api]) for entry in entries}
 
 
 def test_a_sample_agrees_and_faults_are_found() -> None:
-    knowledge = load_knowledge()
+    knowledge = load_knowledge(with_examples=True)
     found = {api: knowledge.find(api) for api in SAMPLE}
     sample = [entry for entry in found.values() if entry is not None]
     base = next(entry for entry in sample if entry.api == "torch.cat")

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,16 +15,41 @@ from isograd.knowledge import load_knowledge
 from isograd.knowledge.authoring import read_entries
 from isograd.knowledge.build import compiled
 from isograd.knowledge.entry import Applicability, Status
-from isograd.knowledge.store import ENTRIES_FILE, VERIFIED_FILE, Knowledge, entry_of, row_of
+from isograd.knowledge.store import (
+    ENTRIES_FILE,
+    EXAMPLES_FILE,
+    VERIFIED_FILE,
+    Knowledge,
+    entry_of,
+    row_of,
+)
 
 
 @pytest.fixture(scope="module")
 def knowledge() -> Knowledge:
-    return load_knowledge()
+    return load_knowledge(with_examples=True)
 
 
-def test_the_compiled_file_is_what_the_toml_says() -> None:
-    assert ENTRIES_FILE.read_text(encoding="utf-8") == compiled(read_entries())
+def test_the_compiled_files_are_what_the_toml_says() -> None:
+    texts = tuple(file.read_text(encoding="utf-8") for file in (ENTRIES_FILE, EXAMPLES_FILE))
+    assert texts == compiled(read_entries())
+
+
+def test_examples_are_read_where_they_are_asked_for(knowledge: Knowledge) -> None:
+    plain = load_knowledge()
+    assert not any(entry.examples for entry in plain.entries)
+    assert [replace(entry, examples=()) for entry in knowledge.entries] == list(plain.entries)
+    assert len(knowledge.find("torch.cat").examples) > 1
+
+
+@pytest.mark.parametrize("api", ["torch.rand", "torch.nn.Dropout", "torch.bernoulli"])
+def test_what_draws_is_random(api: str) -> None:
+    assert load_knowledge().find(api).is_random
+
+
+@pytest.mark.parametrize("api", ["torch.relu", "torch.nn.Linear", "torch.arange"])
+def test_what_draws_nothing_at_a_call_is_not(api: str) -> None:
+    assert not load_knowledge().find(api).is_random
 
 
 def test_an_alias_leads_to_its_entry(knowledge: Knowledge) -> None:
@@ -96,5 +122,5 @@ def test_a_table_may_be_named_by_the_environment(tmp_path, monkeypatch) -> None:
 
 def test_a_second_load_costs_nothing(knowledge: Knowledge) -> None:
     start = time.perf_counter()
-    assert load_knowledge() is knowledge
+    assert load_knowledge(with_examples=True) is knowledge
     assert time.perf_counter() - start < 0.01

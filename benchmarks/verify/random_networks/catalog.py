@@ -88,7 +88,7 @@ class Snippet:
 def snippets() -> tuple[Snippet, ...]:
     """Every executed example whose value is compared, of what knowledge has a rewrite for."""
     found = []
-    for entry in load_knowledge().entries:
+    for entry in load_knowledge(with_examples=True).entries:
         if _is_usable(entry):
             found += [s for e in entry.examples if (s := _snippet(entry, e)) is not None]
     return tuple(found)

@@ -63,7 +63,7 @@ def check(
     if device != "CPU" and out == VERIFIED_FILE:
         raise click.UsageError("The shipped table is a CPU's. Name another by --out.")
     build()
-    knowledge = load_knowledge(out if out.exists() else None)
+    knowledge = load_knowledge(out if out.exists() else None, with_examples=True)
     results = table.read(out, device)
     results = {api: row for api, row in results.items() if _current(knowledge.find(api), row)}
     entries = [
@@ -116,7 +116,7 @@ def _check_static_graph(only: tuple[str, ...], again: bool, device: str, out: Pa
 
     results = check_constructs(wanted, report, device, target)
     click.echo(f"{len(results)} constructs have a verdict; {len(wanted) - done} were kept")
-    knowledge = load_knowledge()
+    knowledge = load_knowledge(with_examples=True)
     functions = check_runtime(
         knowledge,
         lambda name, verdict: click.echo(f"{name}: {verdict}"),

@@ -106,6 +106,8 @@ class Entry:
     hazard: code of the hazard that each use raises, or empty.
     way, advice: for what is missing, how to go on, with code in `advice`.
     source: where the claim comes from.
+    examples: calls that are executed beside torch; empty where they were not asked for.
+    is_random: whether a call draws: its hazard or an example's comparison says so.
     """
 
     api: str
@@ -130,4 +132,5 @@ class Entry:
     advice: str = ""
     source: str = ""
     examples: tuple[Example, ...] = ()
+    is_random: bool = False
     verified: Verified | None = None

@@ -10,12 +10,14 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
+from isograd.collector import without_collector
 from isograd.knowledge.entry import UNHELD, Applicability, Entry, Example, Status, Verified, Way
 from isograd.knowledge.rewrite import parameters_of
 
 #: Where the compiled entries and what was executed lie.
 FOLDER = Path(__file__).parent
 ENTRIES_FILE = FOLDER / "entries.json"
+EXAMPLES_FILE = FOLDER / "examples.json"
 VERIFIED_FILE = FOLDER / "verified-cpu.json"
 COMPILED_FILE = FOLDER / "compiled-cpu.json"
 #: A person's own table of verdicts, made by `python -m isograd.knowledge check --out FILE`.
@@ -29,6 +31,9 @@ _NOT_READ = frozenset(
     num_channels num_embeddings embedding_dim num_parameters elementwise_affine affine init
     max_norm args kwargs modules""".split()
 )
+_STATUSES = {status.value: status for status in Status}
+_TUPLES = frozenset(("aliases", "others"))
+_PAIRS = frozenset(("arguments", "attributes", "settings"))
 
 
 class Knowledge:
@@ -103,24 +108,29 @@ def _names_of(signature: str) -> frozenset[str]:
     return frozenset(parameter.name for parameter in parameters_of(signature or "()"))
 
 
-def load_knowledge(verified: Path | None = None) -> Knowledge:
+def load_knowledge(verified: Path | None = None, *, with_examples: bool = False) -> Knowledge:
     """The shipped entries with their verdicts.
 
     verified: a table of verdicts other than the shipped one, such as one of this device; without
-    it the variable ISOGRAD_KNOWLEDGE names one.  Raises OSError where a file is not readable, and
-    ValueError where it is not a table of verdicts.
+    it the variable ISOGRAD_KNOWLEDGE names one.  with_examples: whether the entries hold their
+    examples, which only their execution reads and which are half of the text.  Raises OSError where
+    a file is not readable, and ValueError where it is not a table of verdicts.
     """
     given = os.environ.get(VARIABLE)
     chosen = verified or (Path(given) if given else VERIFIED_FILE)
     stamp = chosen.stat().st_mtime_ns if chosen.exists() or chosen != VERIFIED_FILE else 0
-    return _load(chosen, stamp)
+    return _load(chosen, stamp, with_examples)
 
 
 @lru_cache(maxsize=4)
-def _load(verified: Path, stamp: int) -> Knowledge:
+@without_collector()
+def _load(verified: Path, stamp: int, with_examples: bool) -> Knowledge:
     compiled = read_compiled(COMPILED_FILE) if verified == VERIFIED_FILE else {}
     verdicts = read_verdicts(verified, compiled) if stamp else {}
     rows = json.loads(ENTRIES_FILE.read_text(encoding="utf-8"))
+    if with_examples:
+        examples = json.loads(EXAMPLES_FILE.read_text(encoding="utf-8"))
+        rows = [{**row, "examples": examples.get(row["api"], ())} for row in rows]
     return Knowledge(entry_of(row, verdicts.get(row["api"])) for row in rows)
 
 
@@ -152,32 +162,25 @@ def read_compiled(path: Path) -> dict[str, str]:
 
 def entry_of(row: Mapping[str, Any], verified: Verified | None = None) -> Entry:
     """An entry from its compiled form, in which defaults are left out."""
-    plain = {
-        name: row[name]
-        for name in ("api", "target", "mint", "signature", "rewrite", "value", "factory",
-                     "base", "instance", "difference", "hazard", "advice", "source")
-        if name in row
-    }  # fmt: skip
-    status = Status(row["status"])
-    applicability = Applicability(row.get("applicability", Applicability.HAND.value))
+    # All entries are made when a command starts: only what a row holds is looked at.
+    given = {**row, "status": _STATUSES[row["status"]], "verified": verified}
+    for name in _TUPLES.intersection(row):
+        given[name] = tuple(row[name])
+    for name in _PAIRS.intersection(row):
+        given[name] = tuple([(first, second) for first, second in row[name]])
+    if "applicability" in row:
+        given["applicability"] = Applicability(row["applicability"])
+    if "way" in row:
+        given["way"] = Way(row["way"])
+    if "examples" in row:
+        given["examples"] = tuple(_example(example) for example in row["examples"])
     if verified is not None and (verified.forward is False or verified.gradient is False):
         # What did not agree on this device is no equal, whatever was written.
-        applicability = Applicability.HAND
-        status = Status.DIFFERS if status is Status.SUPPORTED else status
-        plain["difference"] = plain.get("difference") or f"Disagrees here: {verified.detail}"
-    return Entry(
-        **plain,
-        status=status,
-        applicability=applicability,
-        way=Way(row["way"]) if "way" in row else None,
-        aliases=tuple(row.get("aliases", ())),
-        others=tuple(row.get("others", ())),
-        arguments=tuple((a, b) for a, b in row.get("arguments", ())),
-        attributes=tuple((a, b) for a, b in row.get("attributes", ())),
-        settings=tuple((a, b) for a, b in row.get("settings", ())),
-        examples=tuple(_example(example) for example in row.get("examples", ())),
-        verified=verified,
-    )
+        given["applicability"] = Applicability.HAND
+        if given["status"] is Status.SUPPORTED:
+            given["status"] = Status.DIFFERS
+        given["difference"] = row.get("difference") or f"Disagrees here: {verified.detail}"
+    return Entry(**given)
 
 
 def _example(row: Mapping[str, Any]) -> Example:
@@ -198,9 +201,17 @@ def row_of(entry: Entry) -> dict[str, Any]:
         row["applicability"] = entry.applicability.value
     if entry.way is not None:
         row["way"] = entry.way.value
+    if entry.is_random or _draws(entry):
+        row["is_random"] = True
     if entry.examples:
         row["examples"] = [_example_row(example) for example in entry.examples]
     return row
+
+
+def _draws(entry: Entry) -> bool:
+    return entry.hazard == "randomness" or any(
+        example.compare in ("distribution", "eval") for example in entry.examples
+    )
 
 
 def _example_row(example: Example) -> dict[str, Any]:

@@ -25,11 +25,9 @@ def drawing_apis(entries: Iterable[Entry]) -> dict[str, tuple[str, int] | None]:
     for entry in entries:
         if entry.api.startswith(_STARTING):
             continue
-        is_drawn = entry.hazard == "randomness"
-        is_drawn |= any(one.compare in ("distribution", "eval") for one in entry.examples)
         share = _share(entry.signature)
-        if is_drawn or share:
-            found |= dict.fromkeys((entry.api, *entry.aliases), None if is_drawn else share)
+        if entry.is_random or share:
+            found |= dict.fromkeys((entry.api, *entry.aliases), None if entry.is_random else share)
     return found
 
 

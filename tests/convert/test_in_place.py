@@ -982,6 +982,26 @@ def test_a_change_of_what_an_optimizer_holds_keeps_it(tmp_path: Path) -> None:
     assert ast.literal_eval(ported) == pytest.approx(ast.literal_eval(original), rel=1e-5)
 
 
+@pytest.mark.parametrize("write", ["x += 1", "x.add_(1)", "x.copy_(other)"])
+@pytest.mark.parametrize(("view", "is_reported"), [("x[1:, ::2]", True), ("x[1:]", False)])
+def test_a_change_without_gradients_that_a_copied_view_does_not_see_is_reported(
+    write: str, view: str, is_reported: bool
+) -> None:
+    """`x[1:, ::2]` is copied in the port; other views lie in the memory that is written to."""
+    code = f"""
+        import torch
+
+        x = torch.ones(3, 4)
+        other = torch.zeros(3, 4)
+        y = {view}
+        with torch.no_grad():
+            {write}
+        print(y)
+    """
+    _, findings = port_of(code)
+    assert ("in-place-view" in {one.code for one in findings}) == is_reported
+
+
 def test_a_cast_that_is_written_to_is_bound_where_it_is_compiled() -> None:
     code = """
         import torch

@@ -198,3 +198,140 @@ def test_a_function_that_returns_its_argument_makes_no_tensor(tmp_path: Path) ->
     expected, found = run_both(tmp_path, port, code)
     assert found == expected
     assert expected[0] == [[7.0, 7.0], [3.0, 3.0]]
+
+
+LATER = """
+import torch
+
+
+def second(a, b):
+    return b
+
+
+def pick(flag, t, u):
+    if flag:
+        return t
+    return u
+
+
+def row(i, *, t):
+    return t[i]
+
+
+def part(i, t):
+    return t[:, i]
+
+
+class Box:
+    @staticmethod
+    def same(a, t):
+        return t
+
+    def of(self, a, t):
+        return t
+
+
+last = lambda a, b: b
+
+
+def by_place():
+    x = torch.ones(2, 2)
+    y = second(1, x)
+    y.add_(1)
+    return x
+
+
+def by_name():
+    x = torch.ones(2, 2)
+    y = second(b=x, a=1)
+    y += 1
+    return x
+
+
+def first_of_two():
+    x = torch.ones(2, 2)
+    y = pick(True, x, x * 2)
+    y.mul_(3)
+    return x
+
+
+def second_of_two():
+    x = torch.ones(2, 2)
+    y = pick(False, x * 2, x)
+    y.mul_(3)
+    return x
+
+
+def by_name_alone():
+    x = torch.ones(2, 2)
+    y = row(1, t=x)
+    y.mul_(3)
+    return x
+
+
+def of_part():
+    x = torch.ones(2, 2)
+    y = part(1, t=x)
+    y -= 3
+    return x
+
+
+def of_methods():
+    x = torch.ones(2, 2)
+    y = Box.same(1, x)
+    y -= 3
+    z = Box().of(1, x)
+    z.mul_(4)
+    return x
+
+
+def of_lambda():
+    x = torch.ones(2, 2)
+    y = last(1, x)
+    y.zero_()
+    return x
+
+
+def counted():
+    n = 3
+    m = second(1, n)
+    m += 1
+    return torch.tensor([n, m])
+
+
+MADE = (
+    by_place, by_name, first_of_two, second_of_two, by_name_alone, of_part, of_methods, of_lambda,
+    counted,
+)
+
+
+def values():
+    return [made().tolist() for made in MADE]
+"""
+
+
+def test_a_function_that_returns_a_later_argument_makes_no_tensor(tmp_path: Path) -> None:
+    port, report = converted(tmp_path, {"returned.py": LATER})
+    assert not [finding for finding in report.findings if finding.level is Level.FINISH]
+    code = "import json, returned\nprint(json.dumps(returned.values()))"
+    expected, found = run_both(tmp_path, port, code)
+    assert found == expected
+    assert expected[0] == [[2.0, 2.0], [2.0, 2.0]]
+    assert "m += 1" in (port / "returned.py").read_text(encoding="utf-8")
+
+
+def test_a_view_of_a_later_argument_that_is_written_to_is_reported() -> None:
+    code = """
+        import torch
+
+        def flat(i, t):
+            return t.view(-1)
+
+        def run(x: torch.Tensor):
+            x = x * 1
+            y = flat(1, x)
+            y -= 3
+            return x
+    """
+    _, findings = port_of(code)
+    assert "in-place-view" in {one.code for one in findings}

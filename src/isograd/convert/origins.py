@@ -55,10 +55,6 @@ _PASSING = frozenset(
     """dropout dropout1d dropout2d dropout3d alpha_dropout feature_alpha_dropout resolve_conj
     resolve_neg""".split()
 )
-#: What functions of the file return of their first argument, among the names of torch's functions.
-SLICE_OF, VIEW_OF = "isograd.slice_of", "isograd.view_of"
-#: The same for a function that may return its first argument as it is.
-SAME_AS = "isograd.same_as"
 
 
 class Reach(IntEnum):
@@ -198,8 +194,26 @@ def is_taken_by_copy(node: ast.expr) -> bool:
     return any(isinstance(part, kinds) for part in parts_of(node.slice))
 
 
-#: How the result of a function of the file is one with its first argument.
-REACH_OF_OWN = {VIEW_OF: Reach.LOST, SLICE_OF: Reach.SLICE, SAME_AS: Reach.SHARED}
+#: What begins the name of a function of the file among those of torch's functions.
+_OWN = "isograd"
+
+
+def own_name(position: int, parameter: str, reach: Reach) -> str:
+    """The name of a function of the file whose result is one with the argument of a parameter."""
+    return f"{_OWN}.{position}.{parameter}.{reach.name.lower()}"
+
+
+def argument_of_own(call: ast.Call, name: str) -> tuple[ast.expr, Reach] | None:
+    """The argument that a function of the file returns as it is or a view of, by its `own_name`."""
+    parts = name.split(".")
+    if parts[0] != _OWN:
+        return None
+    position = int(parts[1])
+    before = call.args[: position + 1]
+    if len(before) > position and not any(isinstance(one, ast.Starred) for one in before):
+        return before[position], Reach[parts[3].upper()]
+    given = next((part.value for part in call.keywords if part.arg == parts[2]), None)
+    return None if given is None else (given, Reach[parts[3].upper()])
 
 
 def view_of(node: ast.expr, named: Mapping[ast.AST, str]) -> tuple[ast.expr, Reach] | None:
@@ -211,13 +225,13 @@ def view_of(node: ast.expr, named: Mapping[ast.AST, str]) -> tuple[ast.expr, Rea
     if not isinstance(node, ast.Call):
         return None
     is_function = node.func in named
+    if is_function and (own := argument_of_own(node, named[node.func])):
+        return own
     name, base = called(node, named)
     if base is None:
         return None
     if name in _RESHAPED:
         return base, Reach.LOST
-    if is_function and (own := REACH_OF_OWN.get(named[node.func])):
-        return base, own
     if name == "contiguous" and _is_reordered(base, named):
         return None
     if name == "to" and asks_for_a_copy(node):

@@ -5,13 +5,10 @@ from __future__ import annotations
 import ast
 
 from isograd.convert import layout
-from isograd.convert.aliases import Scope
-from isograd.convert.data_aliases import is_data
 from isograd.convert.file import FileEdit
-from isograd.convert.held_results import gives_held
 from isograd.convert.indexes import has_inner_steps, parts_of
 from isograd.convert.operator_signs import SIGNS
-from isograd.convert.origins import SLICE_OF, VIEW_OF, Reach
+from isograd.convert.origins import Reach
 from isograd.convert.passes.elements import (
     elements,
     is_by_position,
@@ -30,6 +27,7 @@ from isograd.convert.passes.known_dtypes import kept_dtype
 from isograd.convert.passes.masks import is_read_alike, is_stored_by_mask
 from isograd.convert.passes.module_contents import has_alternative, registered_buffers
 from isograd.convert.passes.numpy_arrays import is_array, is_of_numpy
+from isograd.convert.passes.possible_tensors import is_asked_for, may_be_tensor
 from isograd.convert.passes.reach_of_writes import (
     is_in_forward,
     scope_of,
@@ -42,11 +40,6 @@ from isograd.convert.passes.reach_of_writes import (
 from isograd.convert.passes.saved_values import of_old_values
 from isograd.convert.passes.shared_operands import tell_given_view
 from isograd.convert.passes.tensors_of_classes import is_of_class
-from isograd.convert.tree import defaults_of
-
-#: What is added to lists and texts.
-_DISPLAYED = (ast.List, ast.ListComp)
-_PLAIN = (ast.List, ast.ListComp, ast.Tuple, ast.JoinedStr)
 
 
 class AugmentedAssignments:
@@ -267,133 +260,16 @@ def _add_to_argument(target: ast.Name, node: ast.AugAssign, file: FileEdit) -> b
     scope, sign = scope_of(node, file), SIGNS.get(type(node.op))
     if sign is None or not file.imported.torch:
         return False
-    parameter = scope.parameters.get(target.id)
-    if parameter is not None:
-        is_tensor_like = parameter.annotation is None or "Tensor" in ast.dump(parameter.annotation)
-        if not is_tensor_like or _has_plain_default(parameter, file.tree.function(node)):
-            return False
-    elif target.id not in scope.bound or _is_list(target.id, scope):
+    if not may_be_tensor(target, node, file):
         return False
-    is_element = scope.is_element(target.id) and not isinstance(node.value, ast.Constant)
-    adds_tensor = file.facts.is_tensor(node.value)
-    is_tensor_like = is_element or adds_tensor or _is_of_torch(node.value, file)
-    is_tensor_like = is_tensor_like or _is_of_module(target.id, node.value, scope)
-    is_tensor_like = is_tensor_like or _is_of_state(target.id, node.value, scope)
-    is_tensor_like = is_tensor_like or _is_returned_view(target.id, scope, file)
-    if not (is_tensor_like or _is_used_as_tensor(target.id, node, file)):
-        return False  # a counter or a size, most of all
     tell_given_view(target, node, file)
     sight = sight_of(target.id, node, file)
     if sight.reach is Reach.LOST:
         tell(sight, target.id, node, file)
-    is_seen = adds_tensor or not _is_asked_for(target.id, scope, file)
+    is_seen = file.facts.is_tensor(node.value) or not is_asked_for(target.id, scope, file)
     if sight.reach is not Reach.SHARED or not is_seen:
         return False
     call = file.name("composites.augmented")
     value = file.argument(node.value)
     layout.write_statement(file, node, f'{target.id} = {call}("{sign}", {target.id}, {value})')
     return True
-
-
-def _is_asked_for(name: str, function: Scope, file: FileEdit) -> bool:
-    """Whether a name may hold a setting: `ratio = options.get("ratio")`."""
-    values = function.values_of(name)
-    if not values and name not in function.parameters and not function.is_element(name):
-        return True  # a part of what is unpacked
-    return any(gives_held(value, file.tree, file.views) for value in values)
-
-
-def _is_of_module(name: str, added: ast.expr, function: Scope) -> bool:
-    """Whether a name may hold what `self.block(x)` returned, or a slice of a tensor."""
-    if isinstance(added, _PLAIN):
-        return False
-    waiting, known = [name], set[str]()
-    while waiting:
-        one = waiting.pop()
-        known.add(one)
-        for value in function.values_of(one):
-            part = value
-            while isinstance(part, ast.Subscript):
-                if any(isinstance(index, ast.Slice) for index in parts_of(part.slice)):
-                    return True
-                part = part.value
-            if isinstance(part, ast.Call) and _is_module(part.func, function):
-                return True
-            if isinstance(part, ast.Name) and part.id not in known:
-                waiting.append(part.id)
-    return False
-
-
-def _is_list(name: str, scope: Scope) -> bool:
-    """Whether a name is bound to lists alone that are written out, which `+=` makes longer."""
-    values = scope.values_of(name)
-    return bool(values) and all(isinstance(one, _DISPLAYED) for one in values)
-
-
-def _is_returned_view(name: str, function: Scope, file: FileEdit) -> bool:
-    """Whether a name may hold the part of an argument that a function of the file returns."""
-    called = [value.func for value in function.values_of(name) if isinstance(value, ast.Call)]
-    return any(file.views.get(one) in (SLICE_OF, VIEW_OF) for one in called)
-
-
-def _is_of_state(name: str, added: ast.expr, function: Scope) -> bool:
-    """Whether a name may hold a tensor of a dictionary: `slow = state["slow"]`."""
-    is_number = isinstance(added, (ast.Constant, *_PLAIN)) or (
-        isinstance(added, ast.Call) and getattr(added.func, "id", "") in ("len", "int", "str")
-    )
-    if is_number:
-        return False
-    return any(
-        isinstance(value, ast.Subscript)
-        and isinstance(value.slice, (ast.Constant, ast.Name))
-        and not isinstance(getattr(value.slice, "value", None), int)
-        for value in function.values_of(name)
-    )
-
-
-def _is_module(called: ast.expr, function: Scope) -> bool:
-    """`self.block`, `self.blocks[i]`, and `block` of a loop over them."""
-    while isinstance(called, ast.Subscript):
-        called = called.value
-    if isinstance(called, ast.Name):
-        return function.is_element(called.id)
-    return isinstance(called, ast.Attribute) and getattr(called.value, "id", "") == "self"
-
-
-def _is_of_torch(value: ast.expr, file: FileEdit) -> bool:
-    """Whether a value is a fraction, or of something of torch's, as `p.data` is."""
-    return any(
-        (isinstance(part, ast.Constant) and isinstance(part.value, float))
-        or is_data(part)
-        or file.use(part) is not None
-        for part in ast.walk(value)
-    )
-
-
-def _is_used_as_tensor(name: str, node: ast.AST, file: FileEdit) -> bool:
-    """Whether the function asks a tensor's methods of a name."""
-    scope = scope_of(node, file)
-    if scope.node not in file.tensors:
-        file.tensors[scope.node] = _used_as_tensors(scope, file)
-    return name in file.tensors[scope.node]
-
-
-def _used_as_tensors(scope: Scope, file: FileEdit) -> frozenset[str]:
-    """The names of which a scope asks a tensor's methods."""
-    found = set()
-    for part in file.tree.walked(scope.node) if scope.parameters else scope.nodes:
-        if isinstance(part, ast.Attribute) and isinstance(part.value, ast.Name):
-            use = file.use(part)
-            if use is not None and use.api.startswith("torch.Tensor."):
-                found.add(part.value.id)
-    return frozenset(found)
-
-
-def _has_plain_default(
-    parameter: ast.arg, function: ast.FunctionDef | ast.AsyncFunctionDef | None
-) -> bool:
-    """Whether an argument has a number or a string as its default."""
-    if function is None:
-        return False
-    found = defaults_of(function).get(parameter.arg)
-    return isinstance(found, ast.Constant) and found.value is not None

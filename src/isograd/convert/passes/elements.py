@@ -16,6 +16,7 @@ from isograd.convert.passes.reach_of_writes import (
     can_be_bound,
     is_in_forward,
     scope_of,
+    tell,
 )
 from isograd.convert.places import place as place_of
 from isograd.convert.tree import names_of
@@ -286,6 +287,12 @@ def write_recorded(
     composition: str = "composites.write",
 ) -> None:
     """Write a statement that changes in place what was computed before gradients were left out."""
+    scope = scope_of(node, file)
+    # The memory itself is written to, which other names see unless the port copied for them.
+    sight = scope.sight(name.id, node, is_whole=False)
+    bindings = scope.bindings_of(sight.name) if sight.reach is Reach.LOST else []
+    if any(origin.is_copied for binding in bindings for origin in binding.origins):
+        tell(sight, name.id, node, file)
     call = file.name(composition)
     layout.write_statement(file, node, f"{name.id} = {call}({name.id}, {code})")
 

@@ -273,6 +273,9 @@ w = x.long(); w.view(-1)[torch.tensor([1, 7])] = 9; x = x + w
 x[1:].t()[0] = x[0, :2]
 x.transpose(0, 1).unsqueeze(0)[0, 1] += x[0, 1] * 2
 n = np.zeros((3, 4)); n.T[0] = 3; x = x + torch.from_numpy(n)
+y = nn.Identity()(x); y += 1
+m = nn.Identity(); y = m(x); y.add_(1)
+m = nn.ReLU(); y = m(x); y.add_(1); x = x + y
 """.strip().splitlines()
 
 #: Changes of views that no write of MindSpore's carries to the tensor behind them.
@@ -310,6 +313,8 @@ a = np.zeros(4, "f4"); t = torch.from_numpy(a); t.add_(1); x[0] = float(a.sum())
 y = x[None]; y.add_(1)
 y = torch.as_tensor(x); y += 1
 y = torch.atleast_2d(x); y += 1
+y = nn.Flatten(0)(x); y += 1
+m = nn.Flatten(0); y = m(x); y.add_(1)
 """.strip().splitlines()
 
 _HEAD = """

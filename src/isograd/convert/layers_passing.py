@@ -29,9 +29,9 @@ def calls_that_pass(
 ) -> dict[ast.AST, str]:
     """What is called in `self.drop(x)` of such layers, with the function that it means.
 
-    What any branch makes of an attribute counts.  named: the torch APIs that names and attributes
-    of the file mean.  bound: what the classes' attributes are bound to
-    (`tree.attribute_values`).
+    What any branch makes of an attribute or of a name counts; `nn.Identity()(x)` is one, too.
+    named: the torch APIs that names and attributes of the file mean.  bound: what the classes'
+    attributes are bound to (`tree.attribute_values`).
     """
     own = {node.name for node in tree.module.body if _returns_its_input(node)}
     layers = {
@@ -40,14 +40,31 @@ def calls_that_pass(
         for value in values
         if (function := _function_of(value, named, own))
     }
+    names = {
+        (tree.scope(node), target.id): function
+        for node in tree.of(ast.Assign)
+        if (function := _function_of(node.value, named, own))
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
     found: dict[ast.AST, str] = {}
-    for node in tree.of(ast.Call) if layers else ():
+    for node in tree.of(ast.Call):
         called = node.func
-        if isinstance(called, ast.Attribute) and getattr(called.value, "id", "") == "self":
+        if isinstance(called, ast.Call) and (function := _function_of(called, named, own)):
+            found[called] = function
+        elif names and isinstance(called, ast.Name):
+            outer = names.get((tree.module, called.id), "")
+            if function := names.get((tree.scope(called), called.id), outer):
+                found[called] = function
+        elif layers and isinstance(called, ast.Attribute) and _is_own(called):
             for owner in tree.above(node):
                 if (owner, called.attr) in layers:
                     found[called] = layers[owner, called.attr]
     return found
+
+
+def _is_own(node: ast.Attribute) -> bool:
+    return isinstance(node.value, ast.Name) and node.value.id == "self"
 
 
 def _returns_its_input(node: ast.AST) -> TypeGuard[ast.ClassDef]:

@@ -178,11 +178,11 @@ TOLD = [
         id="a function of the loss freezes",
     ),
     pytest.param(
-        "",
-        "out = model(x)\nout = (out,)\nloss = torch.add(*out, 1.0).sum()",
+        "more = (torch.ones(4), 1.0)",
+        "out = model(x)\nloss = (out + torch.add(*more)).sum()",
         "torch.add(",
-        "the forward part holds *out, which the compiler refuses",
-        id="a tuple is spread",
+        "the forward part holds *more, which the compiler refuses",
+        id="a tuple of another place is spread",
     ),
     pytest.param(
         "more = iter(data)",

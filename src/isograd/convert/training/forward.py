@@ -10,6 +10,13 @@ from isograd.convert.training.again import computed_again
 from isograd.convert.training.changes import changed_by, paths_read
 from isograd.convert.training.freedom import Freedom, tainted_in
 from isograd.convert.training.model import EagerError, Names, Repeated
+from isograd.convert.training.own_containers import (
+    OwnContainers,
+    conditions_of,
+    filled_in,
+    fills_alone,
+    own_containers,
+)
 from isograd.convert.training.paths import (
     bound_by,
     method_of,
@@ -46,16 +53,27 @@ class ForwardPart:
     earlier: list[ast.stmt] = field(default_factory=list)
     statements: list[ast.stmt] = field(default_factory=list)
     again: list[ast.stmt] = field(default_factory=list)
+    #: What the part makes and fills.
+    containers: OwnContainers = field(default_factory=OwnContainers)
 
     def find(self, backward: ast.stmt, loss: ast.expr) -> list[ast.stmt]:
         """The statements on which the loss depends, and through which gradients may flow."""
         before = [s for s in self.units if s.lineno < backward.lineno]
         tainted = tainted_in(before, Freedom(self.file), self.earlier)
         needed, paths = read_by(loss), paths_read(loss)
+        self.containers = own_containers(before, self.file.tree)
+        made: dict[ast.stmt, str] = {one: name for name, one in self.containers.made.items()}
+        filled = {  # whose elements depend on what is learned
+            name
+            for name, fills in self.containers.fills.items()
+            if any(tainted[one] for one in fills)
+        }
         forward: list[ast.stmt] = []
         for statement in reversed(before):
             is_needed = bound_by(statement) & needed or changed_by(statement, self.file) & paths
-            if not is_needed or not tainted[statement]:
+            own = made.get(statement, "")
+            is_own = own in filled or not filled.isdisjoint(filled_in(statement, self.containers))
+            if not is_needed or not (tainted[statement] or is_own):
                 continue
             self._look_inside(statement)
             needed |= read_by(statement)
@@ -63,21 +81,54 @@ class ForwardPart:
             forward.insert(0, statement)
         if not forward:
             raise EagerError(backward, "the loss is not computed in the loop")
+        self._look_at_stars(forward)
         self.again = computed_again(self.file, self.earlier, forward, loss)
         for statement in self.again:
             self._look_inside(statement)
         self.statements = forward
         return forward
 
+    def _filled(self, statement: ast.stmt) -> set[str]:
+        return filled_in(statement, self.containers)
+
+    def _look_at_stars(self, forward: list[ast.stmt]) -> None:
+        """Raise EagerError where a call unpacks what comes from outside: a constant in a graph."""
+        known = set[str]()
+        outside = read_before_bound(forward, known)
+        for statement in forward:
+            for node in ast.walk(statement):
+                if not isinstance(node, ast.Starred) or isinstance(node.ctx, ast.Store):
+                    continue
+                name = getattr(node.value, "id", "")
+                if name not in known or name in outside:
+                    what = f"{ast.unparse(node)}, which the compiler refuses"
+                    raise EagerError(node, f"the forward part holds {what}")
+
+    def _look_at_fills(self, statement: ast.stmt) -> set[ast.AST]:
+        """The nodes that fill the part's own containers; raises EagerError of a branch that may.
+
+        A graph takes both branches, which would have to leave the same keys.
+        """
+        for branch in conditions_of(statement, self.containers):
+            what = ast.unparse(branch.test)
+            raise EagerError(branch, f"the forward part fills a container where {what}")
+        nodes = {node for node in ast.walk(statement) if self.containers.may_fill(node)}
+        alone = (one for one in ast.walk(statement) if isinstance(one, ast.stmt))
+        return nodes | {one for one in alone if fills_alone(one, self.containers)}
+
     def _look_inside(self, statement: ast.stmt) -> None:
-        if not isinstance(statement, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.If, ast.For)):
+        fills = self._look_at_fills(statement)
+        kinds = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.If, ast.For)
+        if not isinstance(statement, kinds) and statement not in fills:
             what = ast.unparse(statement).partition("\n")[0]
             raise EagerError(statement, f"the forward part holds more than assignments: {what}")
         for node in ast.walk(statement):
+            if node in fills:
+                continue
             if isinstance(node, (ast.Expr, ast.Break, ast.Continue, ast.Try, ast.With, ast.While)):
                 what = ast.unparse(node).partition("\n")[0]
                 raise EagerError(node, f"the forward part holds more than assignments: {what}")
-            if isinstance(node, (ast.Lambda, ast.NamedExpr, ast.Await, ast.Yield, ast.Starred)):
+            if isinstance(node, (ast.Lambda, ast.NamedExpr, ast.Await, ast.Yield)):
                 what = f"{ast.unparse(node)}, which the compiler refuses"
                 raise EagerError(node, f"the forward part holds {what}")
             if isinstance(node, ast.keyword) and node.arg is None and not path_of(node.value):
@@ -99,13 +150,28 @@ class ForwardPart:
         bound = set().union(*map(bound_by, self.statements))
         inside = {node for s in forward for node in ast.walk(s)} | set(ast.walk(loss))
         skipped = {node for s in self.gone for node in ast.walk(s)}
-        read = {
-            node.id for node in names_read(self.scope) if node not in inside and node not in skipped
-        } | (self.attributes & bound)
+        outside = (n for n in names_read(self.scope) if n not in inside and n not in skipped)
+        # A loop inside the part may bind nothing: what is read of its names counts, unless another
+        # loop binds them for itself.
+        read = {n.id for n in outside if n.id in bound and not self._is_of_loop(n)}
+        read |= self.attributes & bound
         known = set[str]()
         carried = read_before_bound(forward, known) & bound
         carried |= (read | read_by(loss)) & bound - known
         return sorted((read | carried) & bound), carried
+
+    def _is_of_loop(self, node: ast.Name) -> bool:
+        """Whether a name that is read in a loop's body is one that this loop binds each time."""
+        around = {self.loop, *self.file.tree.above(self.loop)}
+        below: ast.AST = node
+        for part in self.file.tree.above(node):
+            if part in around:
+                break
+            if isinstance(part, ast.For) and below in part.body:
+                if node.id in bound_by(part.target):
+                    return True
+            below = part
+        return False
 
     def others(self, backward: ast.stmt) -> list[ast.stmt]:
         """The statements between those of the forward part, which stay outside of the step."""
@@ -129,7 +195,8 @@ class ForwardPart:
             return forward[-1]
         self._look_at_ends(forward[0], backward)
         for s in behind:
-            later = set().union(*(bound_by(part) for part in forward if part.lineno > s.lineno))
+            behind_it = [part for part in forward if part.lineno > s.lineno]
+            later = set().union(*map(bound_by, behind_it), *map(self._filled, behind_it))
             if changed := sorted(read_by(s) & later):
                 # Behind the step it would read the last value.
                 raise EagerError(s, f"{changed[0]} is read here and bound again behind it")

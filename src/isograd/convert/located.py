@@ -306,7 +306,7 @@ def locate(
     attributes: names of what torch's layers hold.  mixed: classes that other files mix in.
     """
     facts = Facts()
-    summary = ModuleSummary(name)
+    summary = ModuleSummary(name, is_package=bool(name) and name == package)
     state = State(torch_names(), project, summary, package, _Silent(facts), source.text)
     state.mixed.update(mixed or {})
     state.env = Scope(BUILTINS)

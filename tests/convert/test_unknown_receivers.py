@@ -130,6 +130,8 @@ def test_what_one_call_gives_is_asked_what_it_is(tmp_path: Path) -> None:
     pytest.importorskip("mindspore")
     port, report = converted(tmp_path, {"trees.py": TREES, "run.py": USE})
     assert not report.findings
-    of_torch, of_port = run_both(tmp_path, port, "import json, run; print(json.dumps(run.results()))")
+    of_torch, of_port = run_both(
+        tmp_path, port, "import json, run; print(json.dumps(run.results()))"
+    )
     assert of_port == of_torch
     assert of_torch[0] == [[1.0, 2.0], [2.0, 3.0]]

@@ -189,6 +189,32 @@ def test_streams_are_added_to_one() -> None:
     assert len(list(Own() + Own())) == 10
 
 
+def test_loaders_that_ask_for_whole_batches() -> None:
+    """Loaders derived from torch's that let the dataset take a list of positions."""
+    found = []
+    for module in (theirs, loading):
+
+        class Whole(module.DataLoader):  # type: ignore[name-defined,misc]
+            @property
+            def _auto_collation(self) -> bool:
+                return False
+
+            @property
+            def _index_sampler(self) -> Any:
+                return self.batch_sampler
+
+        class Rows(module.Dataset):  # type: ignore[name-defined,misc]
+            def __len__(self) -> int:
+                return 5
+
+            def __getitem__(self, index: Any) -> Any:
+                return np.arange(5.0)[index] * 2
+
+        loader = Whole(Rows(), 2, collate_fn=lambda batch: batch)
+        found.append((len(loader), [batch.tolist() for batch in loader]))
+    assert found[0] == found[1] == (3, [[0.0, 2.0], [4.0, 6.0], [8.0]])
+
+
 CLASSES = """
 import torch
 from torch.utils.data import Dataset, Subset, TensorDataset

@@ -47,6 +47,11 @@ class Own:
         return hasattr(self, "modules")
 
 
+class Net(nn.Module):
+    def forward(self, x):
+        return x
+
+
 def results():
     net = nn.Sequential(nn.Linear(2, 3), nn.ReLU())
     one = torch.ones(2)
@@ -55,7 +60,8 @@ def results():
     return [[name for name, _ in named([net, 3, one])], count(net), count(Own()), count(one),
             [plain(part) for part in (one, 2.0)], [start(part) for part in (*net, 3, Own())],
             kinds, mode.training, getattr(Own(), "train")(), Own().is_one(),
-            len(list(getattr(net, "modules")())), getattr(3, "children", lambda: "none")()]
+            len(list(getattr(net, "modules")())), getattr(3, "children", lambda: "none")(),
+            [hasattr(kind, "children") for kind in (Net, Own)]]
 """
 
 

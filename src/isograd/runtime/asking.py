@@ -10,8 +10,12 @@ from isograd.runtime.resetting import can_reset, reset_parameters
 
 
 def has_member(owner: Any, name: str, kinds: Any) -> bool:
-    """`hasattr(owner, name)` of a name that in torch all objects of these kinds have."""
-    return isinstance(owner, kinds) or hasattr(owner, name)
+    """`hasattr(owner, name)` of a name that in torch all objects of these kinds have.
+
+    owner: an object, or a class.
+    """
+    is_one = issubclass(owner, kinds) if isinstance(owner, type) else isinstance(owner, kinds)
+    return is_one or hasattr(owner, name)
 
 
 def method_of(

@@ -6,7 +6,7 @@ import ast
 from pathlib import Path
 
 import pytest
-from tests.convert.support import converted, port_of, run_port
+from tests.convert.support import converted, port_of, run_both, run_port
 
 from isograd.convert.model import Level
 from isograd.convert.names_in_strings import Asked, asked_names
@@ -141,3 +141,81 @@ def test_a_text_that_is_evaluated_is_told(line: str, told: bool) -> None:
     expected = line.replace(": nn.Linear", ": dense_cell")
     expected = expected.replace("name.eval()", "compat.set_mode(name, False)")
     assert port.rstrip().endswith(f"return {expected}")
+
+
+LOOKED_UP = {
+    "losses.py": """
+        from torch.nn import CrossEntropyLoss, MSELoss as Squares
+        from torch.nn.functional import l1_loss
+
+
+        def unused():
+            return None
+    """,
+    "kinds.py": """
+        import importlib
+        import sys
+        from torch import float32
+        from torch.nn import Conv2d, ReLU
+        from torch.optim.lr_scheduler import ExponentialLR, StepLR
+
+
+        def schedule(name):
+            return getattr(sys.modules[__name__], name)
+
+
+        def layer(name, *sizes, **options):
+            return globals()[name](*sizes, **options)
+
+
+        def found(name):
+            return globals().get(name), getattr(importlib.import_module(__name__), name)
+    """,
+    "run.py": """
+        import torch
+        import kinds
+        import losses
+        from torch import nn
+
+
+        def results():
+            one, other = torch.ones(2, 3), torch.zeros(2, 3)
+            distances = [getattr(losses, name)()(one, other) for name in ("Squares",)]
+            distances += [getattr(losses, name)(one, other) for name in ("l1_loss",)]
+            conv = kinds.layer("Conv2d", 3, 4, 3, padding=1, bias=False)
+            made, same = kinds.found("ReLU")
+            return [[float(distance) for distance in distances],
+                    list(conv(torch.ones(1, 3, 5, 5)).shape), made is same,
+                    kinds.schedule("StepLR").__name__, kinds.found("float32")[0] == one.dtype]
+    """,
+}
+
+
+def test_a_module_that_is_asked_has_what_it_imports_from_torch(tmp_path: Path) -> None:
+    folder, report = converted(tmp_path, LOOKED_UP)
+    assert not report.findings
+    asked = "import json, run; print(json.dumps(run.results()))"
+    of_torch, of_port = run_both(tmp_path, folder, asked)
+    assert of_port == of_torch
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "names = [name for name in globals()]",
+        "globals().update(kind=1)",
+        "globals()['kind'] = 1",
+        "import sys\nnames = sys.modules[name]",
+    ],
+)
+def test_what_is_not_asked_for_is_not_bound(line: str) -> None:
+    port, _ = port_of(f"from torch.nn import MSELoss\nname = 'sys'\n{line}\nloss = MSELoss()\n")
+    assert "MSELoss =" not in port
+
+
+def test_a_name_without_a_counterpart_that_is_asked_for_is_reported() -> None:
+    port, findings = port_of(
+        "from torch.onnx import export\n\n\ndef f(name):\n    return globals()[name]\n"
+    )
+    assert "export = compat.unconverted(" in port
+    assert [(finding.line, finding.level) for finding in findings] == [(1, Level.FINISH)]

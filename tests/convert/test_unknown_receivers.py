@@ -63,3 +63,75 @@ def test_a_receiver_that_is_computed_is_told(tmp_path: Path) -> None:
     code = f"{TOOLS}\n\ndef drawn(draw):\n    return draw().repeat(2)\n"
     _, report = converted(tmp_path, {"run.py": code})
     assert [finding.code for finding in report.findings] == ["receiver-unknown"]
+
+
+TREES = """
+import numpy as np
+import torch
+
+
+def on_leaves(function):
+    def applied(held, *more):
+        if isinstance(held, Tree):
+            return Tree(applied(part, *more) for part in held)
+        return function(held, *more)
+
+    return applied
+
+
+@on_leaves
+def as_array(held):
+    return held.cpu().numpy()
+
+
+def moved(held, device):
+    if type(held) is Tree:
+        return Tree(moved(part, device) for part in held)
+    return held.to(device)
+
+
+def doubled(held):
+    return held.repeat(2)
+
+
+class Tree(tuple):
+    def arrays(self):
+        return as_array(self)
+
+    def moved(self, device):
+        return moved(self, device)
+
+    def repeat(self, times):
+        return Tree(part.repeat(times) for part in self)
+
+    def doubled(self):
+        return doubled(self)
+
+    def flatten(self):
+        return Tree(part.reshape(-1)[0] for part in self)
+"""
+USE = """
+import torch
+import trees
+
+
+def results():
+    one = torch.tensor([1.0, 2.0])
+    tree = trees.Tree((one, one + 1)).moved("cpu")
+    return [[part.tolist() for part in tree.arrays()], trees.as_array(one).tolist(),
+            [part.tolist() for part in tree.doubled()], trees.doubled(one).tolist(),
+            trees.moved(one, torch.device("cpu")).tolist()]
+"""
+
+
+def test_what_one_call_gives_is_asked_what_it_is(tmp_path: Path) -> None:
+    """A function that a class calls with itself takes tensors, too."""
+    pytest.importorskip("torch")
+    pytest.importorskip("mindspore")
+    port, report = converted(tmp_path, {"trees.py": TREES, "run.py": USE})
+    assert not report.findings
+    of_torch, of_port = run_both(
+        tmp_path, port, "import json, run; print(json.dumps(run.results()))"
+    )
+    assert of_port == of_torch
+    assert of_torch[0] == [[1.0, 2.0], [2.0, 3.0]]

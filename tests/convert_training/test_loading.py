@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import namedtuple
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 import torch.utils.data as theirs
+from tests.convert.support import converted, run_both
 
 pytest.importorskip("mindspore")
 
@@ -185,3 +187,69 @@ def test_streams_are_added_to_one() -> None:
         """A stream of the port's."""
 
     assert len(list(Own() + Own())) == 10
+
+
+def test_loaders_that_ask_for_whole_batches() -> None:
+    """Loaders derived from torch's that let the dataset take a list of positions."""
+    found = []
+    for module in (theirs, loading):
+
+        class Whole(module.DataLoader):  # type: ignore[name-defined,misc]
+            @property
+            def _auto_collation(self) -> bool:
+                return False
+
+            @property
+            def _index_sampler(self) -> Any:
+                return self.batch_sampler
+
+        class Rows(module.Dataset):  # type: ignore[name-defined,misc]
+            def __len__(self) -> int:
+                return 5
+
+            def __getitem__(self, index: Any) -> Any:
+                return np.arange(5.0)[index] * 2
+
+        loader = Whole(Rows(), 2, collate_fn=lambda batch: batch)
+        found.append((len(loader), [batch.tolist() for batch in loader]))
+    assert found[0] == found[1] == (3, [[0.0, 2.0], [4.0, 6.0], [8.0]])
+
+
+CLASSES = """
+import torch
+from torch.utils.data import Dataset, Subset, TensorDataset
+
+
+class Named(TensorDataset):
+    def __init__(self, name, *tensors):
+        super().__init__(*tensors)
+        self.name = name
+
+
+def made(*rows, kind=TensorDataset):
+    return kind(*rows)
+
+
+def kinds(data):
+    return [isinstance(data, kind) for kind in (TensorDataset, Subset, Dataset)]
+
+
+KINDS = {"rows": TensorDataset, "part": Subset}
+
+
+def results():
+    rows = torch.arange(6.0)
+    part = KINDS["part"](made(rows), [1, 3])
+    named = Named("some", rows, rows + 1)
+    return [kinds(part), kinds(made(rows)), kinds(named), named.name, len(named),
+            [float(one) for one in named[2]], float(part[1][0])]
+"""
+
+
+def test_datasets_are_classes(tmp_path: Path) -> None:
+    """They are derived from, handed over, looked up and asked for."""
+    port, report = converted(tmp_path, {"rows.py": CLASSES})
+    assert not report.findings
+    asked = "import json, rows; print(json.dumps(rows.results()))"
+    of_torch, of_port = run_both(tmp_path, port, asked)
+    assert of_port == of_torch

@@ -190,3 +190,42 @@ def test_methods_of_imported_classes_are_not_surely_a_tensors(
     scanner.write(data=data, main=f"{HEAD}{imported}\ndef f(items):\n    return items[1].clone()")
     assert "Tensor.clone" not in scanner.apis()
     assert "Tensor.clone" in scanner.apis(unsure=True)
+
+
+@pytest.mark.parametrize(
+    "imported",
+    [
+        "from tools import graph_of",
+        "import tools",
+        "from tools.parts import graph_of",
+        "from tools import parts",
+        "from tools.deep import graph_of",
+    ],
+)
+def test_packages_have_the_classes_that_they_import(scanner: Scanner, imported: str) -> None:
+    graphs = "class Graph:\n    @kept\n    def clone(self): return self\ndef graph_of(*x): ...\n"
+    scanner.write(
+        tools_init="from .parts import graph_of\nfrom . import rest\n",
+        tools__parts_init="from tools.parts.graphs import *\n",
+        tools__parts__graphs=graphs,
+        tools__deep_init="from tools.parts import *\n",
+        tools__rest=f"{HEAD}import tools\ndef f(items):\n    return items[1].clone()\n",
+        main=f"{HEAD}{imported}\ndef f(items):\n    return items[1].clone()\n",
+    )
+    for file in ("main.py", "tools/rest.py"):
+        assert "Tensor.clone" not in scanner.apis(file)
+        assert "Tensor.clone" in scanner.apis(file, unsure=True)
+
+
+@pytest.mark.parametrize("method", ["", "    def clone(self): return self\n"])
+def test_an_object_in_one_call_may_be_a_tensor_in_another(scanner: Scanner, method: str) -> None:
+    graph = f"class Graph:\n    def __init__(self): ...\n{method}"
+    scanner.write(main=f"{HEAD}{graph}def f(held):\n    return held.clone()\nf(Graph())\n")
+    assert "Tensor.clone" not in scanner.apis()
+    assert "Tensor.clone" in scanner.apis(unsure=True)
+
+
+def test_what_is_annotated_as_an_object_is_no_tensor(scanner: Scanner) -> None:
+    graph = "class Graph:\n    def clone(self): return self\n"
+    scanner.write(main=f"{HEAD}{graph}def f(held: Graph):\n    return held.clone()\nf(Graph())\n")
+    assert "Tensor.clone" not in scanner.apis(unsure=True)

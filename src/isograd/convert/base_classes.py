@@ -10,7 +10,7 @@ from isograd.knowledge.entry import Entry
 from isograd.scan.values import ClassInfo, is_module
 
 
-def base_class(node: ast.expr, api: str, entry: Entry | None, file: FileEdit) -> str:
+def base_class(node: ast.AST, api: str, entry: Entry | None, file: FileEdit) -> str:
     """MindSpore's class to derive from, where the class's own code may be as it is."""
     owner = file.tree.parents[node]
     assert isinstance(owner, ast.ClassDef)

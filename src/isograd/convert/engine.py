@@ -27,6 +27,7 @@ from isograd.convert.text import Text, narrow
 from isograd.convert.training.names import COMPILED
 from isograd.convert.tree import Tree, read_tree
 from isograd.scan.sources import Source
+from isograd.scan.values import is_module
 
 _MARK = "  # isograd: "
 _LONGEST = 200
@@ -124,7 +125,8 @@ class Engine:
         if file is None:
             return Port(source.text)
         self._run(file)
-        write_imports(file, place.package)
+        asked = self._settings.asked_modules
+        write_imports(file, place.package, is_asked=place.module in asked)
         _write_comments(file)
         return self._checked(file, source)
 
@@ -176,6 +178,8 @@ def _may_use(tree: Tree, facts: Facts) -> bool:
     if any(name.partition(".")[0] == "mindspore" for name in imported):
         return False
     if any(info.is_module for info in facts.classes.values()):
+        return True
+    if any(map(is_module, facts.owners.values())):
         return True
     return any(member.is_sure and member.owner is not None for member in facts.members.values())
 

@@ -45,6 +45,7 @@ class Facts:
     that make a module of the project's, with its class; None for several. made: names of these
     classes. called: methods called on anything but self. elsewhere: what the file takes of others.
     looks_up: whether it asks for names that it computes.
+    asked_modules: the project's modules that it asks for such names.
     in_inference: classes whose constructor says `self.eval()`. sets: attributes of layers, and of
     what may be one, that are set.
     sets_of_modules: where attributes of what may be a module are set. sets_of_children: calls of
@@ -96,6 +97,7 @@ class Facts:
     called: set[str] = field(default_factory=set)
     elsewhere: Elsewhere = field(default_factory=Elsewhere)
     looks_up: bool = False
+    asked_modules: set[str] = field(default_factory=set)
     in_inference: set[str] = field(default_factory=set)
     makes_complex: bool = False
     works_in_place: bool = False

@@ -7,6 +7,7 @@ import re
 
 from isograd.convert.file import FileEdit
 from isograd.convert.generated import library
+from isograd.convert.kept_names import asks_itself, kept_names
 from isograd.convert.names import is_torch
 from isograd.convert.numpy_numbers import meeting_numpy
 from isograd.convert.text import Text, narrow
@@ -21,10 +22,15 @@ _BACKWARD = frozenset(("backward", "backward_of_all", "gradients"))
 _BEFORE_TRAINING = frozenset(("gradients", "leaf", "tensor_requires_grad_"))
 
 
-def write_imports(file: FileEdit, package: str) -> None:
-    """Leave out what imports torch, and add what the new code needs."""
+def write_imports(file: FileEdit, package: str, *, is_asked: bool = False) -> None:
+    """Leave out what imports torch, and add what the new code needs.
+
+    is_asked: whether something asks the file's module for names by a text.
+    """
     third = {(id(node), id(alias)): (name, full) for node, alias, name, full in file.imported.third}
+    is_asked = is_asked or asks_itself(file.tree)
     removed: list[Import] = []
+    names: list[str] = []
     for node in file.tree.of(ast.Import, ast.ImportFrom):
         gone = [alias for alias in node.names if _is_torch(node, alias, file, package)]
         foreign = [alias for alias in node.names if (id(node), id(alias)) in third]
@@ -37,16 +43,19 @@ def write_imports(file: FileEdit, package: str) -> None:
             continue
         lines = [_placeholder(file, node, *third[(id(node), id(alias))]) for alias in foreign]
         lines = [line for line in lines if line]
+        if is_asked and isinstance(node, ast.ImportFrom):
+            names += kept_names(file, node, gone)
         kept = [alias for alias in node.names if alias not in gone and alias not in foreign]
         _rewrite(file, node, kept, lines)
         removed.append(node)
     made = _factories(file)
-    file.spelling.settle("\n".join((file.text.result(), *made)))
+    file.spelling.settle("\n".join((file.text.result(), *made, *names)))
     settings = [_recording(file), meeting_numpy(file), _copying(file)]
     at = _add(file, removed)
     _add_settings(file, [statement for statement in settings if statement], at)
     between = file.text.newline * 2
     _add_settings(file, [f"{between}{text}" for text in made], at)
+    _add_settings(file, names, at)
 
 
 def _is_torch(node: Import, alias: ast.alias, file: FileEdit, package: str) -> bool:

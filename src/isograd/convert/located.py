@@ -31,8 +31,8 @@ from isograd.convert.analysis.named_arguments import (
     made_otherwise,
 )
 from isograd.convert.analysis.positions import may_be_positions
-from isograd.convert.analysis.private import only_reads
-from isograd.convert.analysis.starting import elsewhere_of, leaves_training, looks_up
+from isograd.convert.analysis.private import PRIVATE, of_modules, only_reads
+from isograd.convert.analysis.starting import asked_modules, elsewhere_of, leaves_training, looks_up
 from isograd.convert.analysis.unrecorded_functions import computes_in_modes, sets_own_modes
 from isograd.convert.doubles import DOUBLES
 from isograd.convert.facts import Facts, Member
@@ -77,7 +77,6 @@ _EVERY_MODULE = frozenset((f"{_MODULE}.forward", f"{_MODULE}.__init__"))
 #: Methods that nothing plain has: what has one is a number at first, `total = 0; total += loss`.
 _OF_NO_NUMBER = frozenset("backward zero_grad to cuda cpu detach numpy".split())
 #: What of a module is torch's own affair, and has no counterpart that could be written to.
-_PRIVATE = frozenset(("_parameters",))
 #: Layers, and what holds them, that behave otherwise in training.
 WITH_MODES = re.compile(
     r"torch\.nn\.(\w*Dropout\w*|\w*BatchNorm\w*|InstanceNorm\w*|RReLU|RNN|LSTM|GRU|Transformer\w*|"
@@ -153,7 +152,7 @@ class _Located(Statements):
     def __init__(self, state: State, facts: Facts, names: frozenset[str]) -> None:
         super().__init__(state)
         self.facts = facts
-        self.watched = names | _PRIVATE
+        self.watched = names | PRIVATE
         self._in_annotation = 0
 
     def _record_attribute(self, node: ast.Attribute, owner: Value, api: str) -> None:
@@ -199,6 +198,7 @@ class _Located(Statements):
             self.facts.owners[place(node)] = arguments[0]
         self.facts.calls.add(given_to(node, (*arguments, *keywords.values())))
         self.facts.looks_up |= looks_up(node, value, arguments)
+        self.facts.asked_modules |= asked_modules(node, arguments, self.state.project)
         if isinstance(owner, Instance) and leaves_training(node) and self._is_constructed(owner):
             self.facts.in_inference.add(owner.of.name)
         return super().called(node, value, owner, arguments, keywords)
@@ -241,8 +241,10 @@ class _Located(Statements):
             self.facts.selections[place(node)] = owner is None and index in SELECTING
 
     def met(self, node: ast.Attribute, owner: Value) -> None:
-        if node.attr in _PRIVATE:
-            self.facts.private.add(place(node))
+        if node.attr in PRIVATE:
+            self.facts.owners[place(node)] = owner
+            if node.attr == "_parameters":
+                self.facts.private.add(place(node))
             return
         self.facts.layer_owners[place(node)] = owner
         if owner.__class__ is Made and isinstance(node.ctx, ast.Load):
@@ -306,7 +308,7 @@ def locate(
     attributes: names of what torch's layers hold.  mixed: classes that other files mix in.
     """
     facts = Facts()
-    summary = ModuleSummary(name)
+    summary = ModuleSummary(name, is_package=bool(name) and name == package)
     state = State(torch_names(), project, summary, package, _Silent(facts), source.text)
     state.mixed.update(mixed or {})
     state.env = Scope(BUILTINS)
@@ -321,6 +323,7 @@ def locate(
         facts.reparametrized.add("")
     facts.modes_read = modes_read(source.tree) if MODE in source.text else frozenset()
     facts.has_modes = facts.has_modes or any(map(WITH_MODES.match, facts.apis))
+    facts.private = of_modules(facts.private, facts.owners)
     facts.reads_private = bool(facts.private) and not only_reads(source.tree, facts.private)
     facts.compared = compared(source.tree, state)
     if any(word in source.text for word in WORDS):

@@ -304,6 +304,7 @@ def _convert_all(run: Run, folder: Path | None) -> Iterator[FileConversion]:
         any(facts.computes_in_modes for facts in run.facts.values()),
         _infinite(run),
         run.training.evaluates,
+        frozenset().union(*(facts.asked_modules for facts in run.facts.values())),
     )
     engine = Engine(entries_of(run), run.names, settings)
     python = run.files.python

@@ -36,6 +36,7 @@ class Settings:
     computes_in_modes: whether a `train` or `eval` of the project may compute something.
     infinite: its functions of which a result may be infinite.
     compiles_evaluation: whether what evaluates the networks of its steps may be compiled, too.
+    asked_modules: its modules that are asked for names by a text.
     """
 
     target: str = "ops"
@@ -57,6 +58,7 @@ class Settings:
     computes_in_modes: bool = False
     infinite: frozenset[str] = frozenset()
     compiles_evaluation: bool = False
+    asked_modules: frozenset[str] = frozenset()
 
     def is_shaped(self, api: str) -> bool:
         """Whether the runtime's class is written for one of torch's."""

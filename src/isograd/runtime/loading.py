@@ -324,17 +324,27 @@ class DataLoader:
     def __iter__(self) -> Iterator[Any]:
         if self._is_stream:
             return self._stream()
-        if self.batch_sampler is None:
-            return (self.collate_fn(self.dataset[_number(index)]) for index in self.sampler)
+        if not self._auto_collation:
+            return (self.collate_fn(self.dataset[_number(i)]) for i in self._index_sampler)
         if self.num_workers > 0:
             return self._parallel()
-        return (self._loaded(positions) for positions in self.batch_sampler)
+        return (self._loaded(positions) for positions in self._index_sampler)
+
+    @property
+    def _auto_collation(self) -> bool:
+        """Whether the loader asks for single items and makes a batch of them."""
+        return self.batch_sampler is not None
+
+    @property
+    def _index_sampler(self) -> Any:
+        """What the dataset is asked for; loaders derived from torch's define both anew."""
+        return self.batch_sampler if self._auto_collation else self.sampler
 
     def __len__(self) -> int:
         if self._is_stream:
             size = self.batch_size or 1
             return len(self.dataset) // size if self.drop_last else -(-len(self.dataset) // size)
-        return len(self.sampler if self.batch_sampler is None else self.batch_sampler)
+        return len(self._index_sampler)
 
     def _loaded(self, positions: Iterable[int]) -> Any:
         return self.collate_fn(_items(self.dataset, positions))
@@ -350,7 +360,7 @@ class DataLoader:
 
     def _parallel(self) -> Iterator[Any]:
         """Whole batches, each a row of a GeneratorDataset, where their items are plain."""
-        waiting = iter(self.batch_sampler)
+        waiting = iter(self._index_sampler)
         first = next(waiting, None)
         if first is None:
             return

@@ -25,6 +25,7 @@ from isograd.scan.values import (
     ClassInfo,
     Foreign,
     FunctionInfo,
+    Instance,
     Items,
     Made,
     Mapping,
@@ -391,6 +392,8 @@ class Expressions(Members):
             value = owner = None  # no number has such a method
         if value is None and function.__class__ is ast.Attribute and owner is None:
             return self.unknown_method(node, function, arguments, keywords)
+        if owner.__class__ is Instance and owner.is_guess:
+            self.unsure_method(node, function, keywords)  # type: ignore[arg-type]
         return self.called(node, value, owner, arguments, keywords)
 
     def _method(self, node: ast.Attribute) -> tuple[Value, Value]:

@@ -23,6 +23,7 @@ from isograd.scan.values import (
     Scope,
     Tensor,
     Value,
+    is_module,
     join,
 )
 
@@ -146,6 +147,8 @@ class Functions(Annotations):
             return self.held(value)
         if default is not None and not is_none:
             return value if value is not None else hint
+        if isinstance(hint, Instance) and not is_module(hint):
+            return Instance(hint.of, is_guess=True)
         if isinstance(hint, (Tensor, Items, Instance, Made)):
             return hint
         if is_forward and default is None and parameter.annotation is None:

@@ -32,7 +32,8 @@ def bind_from_import(state: State, node: ast.ImportFrom) -> None:
         return
     root = base.partition(".")[0]
     state.roots.add(root)
-    _note(state, base)
+    if not all(state.project.has(f"{base}.{alias.name}") for alias in node.names):
+        _note(state, base)
     for alias in node.names:
         _note(state, f"{base}.{alias.name}")
         if alias.name == "*":
@@ -42,10 +43,20 @@ def bind_from_import(state: State, node: ast.ImportFrom) -> None:
 
 
 def _note(state: State, name: str) -> None:
-    """Something is imported from a module, if it is one of the project's."""
-    summary = state.project.module(name) if state.project.has(name) else None
-    if summary is not None:
-        state.imported[name] = summary
+    """Something is imported from a module, if it is one of the project's.
+
+    A package has what it imports itself.  In a circle of imports it is not read yet.
+    """
+    if not state.project.has(name):
+        return
+    imported = state.summary.imported
+    summary = state.project.module(name)
+    if summary is None:
+        imported.update(state.project.read_below(name))
+        return
+    imported[name] = summary
+    if summary.is_package:
+        imported.update(summary.imported)
 
 
 def _member(state: State, base: str, name: str):  # type: ignore[no-untyped-def]

@@ -380,6 +380,18 @@ class Members:
             self.record(line, column, f"torch.Tensor.{name}", UNSURE, node)
         return None
 
+    def unsure_method(
+        self, node: ast.Call, function: ast.Attribute, keywords: dict[str, Value]
+    ) -> None:
+        """A method call on an object of the project's in one call, on a tensor maybe in others."""
+        name = function.attr
+        if name not in self.state.names.tensor:
+            return
+        if _may_be_tensor(name, node) or self._is_telling(name, keywords):
+            line = function.end_lineno or function.lineno
+            column = (function.end_col_offset or 0) - len(name)
+            self.record(line, column, f"torch.Tensor.{name}", UNSURE, node)
+
     def _is_telling(self, name: str, keywords: dict[str, Value]) -> bool:
         """Whether only a tensor has a method that is called like this."""
         if not behaviour.TELLING_KEYWORDS.isdisjoint(keywords):

@@ -82,6 +82,12 @@ class ModuleIndex:
         """What a file exports, if it has been read."""
         return self._summaries.get(self.names[path])
 
+    def read_below(self, name: str) -> dict[str, ModuleSummary]:
+        """The modules of a package that have been read."""
+        return {
+            key: summary for key, summary in self._summaries.items() if key.startswith(f"{name}.")
+        }
+
     def scope_of(self, path: Path) -> FileScope | None:
         """The definitions of a file; None where it cannot be read.  The last few are kept."""
         try:
@@ -150,6 +156,10 @@ class Seen:
         """The summary of a module, if it has been read."""
         path = self._path(name)
         return None if path is None else self._index.summary_of(path)
+
+    def read_below(self, name: str) -> dict[str, ModuleSummary]:
+        """The modules of a package that have been read."""
+        return self._index.read_below(self.canonical(name))
 
     def scope(self, name: str) -> FileScope | None:
         """The definitions of a module, for the static graph."""

@@ -27,12 +27,15 @@ class ModuleSummary:
     """What other files of the project may import from one file.
 
     methods: of its own classes, the fewest and most arguments that each takes.
+    imported: the modules of the project from which the file imports.
     """
 
     name: str
     exports: dict[str, Value] = field(default_factory=dict)
     public: tuple[str, ...] | None = None
     methods: dict[str, list[tuple[int, float]]] = field(default_factory=dict)
+    is_package: bool = False
+    imported: dict[str, ModuleSummary] = field(default_factory=dict)
 
 
 class Project(Protocol):
@@ -43,6 +46,9 @@ class Project(Protocol):
 
     def has(self, name: str) -> bool:
         """Whether the project has such a module or package."""
+
+    def read_below(self, name: str) -> dict[str, ModuleSummary]:
+        """The modules of a package that have been read."""
 
     def scope(self, name: str) -> FileScope | None:
         """The definitions of a module of the project, for the static graph; None if foreign."""
@@ -97,8 +103,6 @@ class State:
     owner: ClassInfo | None = None
     origin: tuple[int, int] | None = None
     depth: int = 0
-    #: The modules of the project from which the file imports.
-    imported: dict[str, ModuleSummary] = field(default_factory=dict)
     #: Classes of the file, where others that import them are known to mix them into modules.
     mixed: dict[str, ClassInfo] = field(default_factory=dict)
 
@@ -116,7 +120,7 @@ class State:
         """Whether a class of the file, or of one that it imports, can be asked like this."""
         return any(
             fewest <= given <= most
-            for module in (self.summary, *self.imported.values())
+            for module in (self.summary, *self.summary.imported.values())
             for fewest, most in module.methods.get(method, ())
         )
 

@@ -57,9 +57,13 @@ class Made:
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """An instance of a class of the project."""
+    """An instance of a class of the project.
+
+    is_guess: one call gives it to a parameter; another may give something else.
+    """
 
     of: ClassInfo
+    is_guess: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

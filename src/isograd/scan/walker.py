@@ -37,7 +37,7 @@ def scan_source(
     names = torch_names()
     functions: list[FunctionInfo] = []
     listener = Hazards(source.text, functions)
-    summary = ModuleSummary(name)
+    summary = ModuleSummary(name, is_package=bool(name) and name == package)
     state = State(names, project, summary, package, listener, source.text, functions=functions)
     state.env = Scope(BUILTINS)
     state.env["__name__"] = state.env["__file__"] = Plain()

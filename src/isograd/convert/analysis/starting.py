@@ -16,6 +16,7 @@ from pathlib import Path
 from isograd.convert.analysis.carrying import Carrying
 from isograd.convert.analysis.handed_in import Constructor, constructor_of
 from isograd.convert.tree import Tree
+from isograd.scan.state import Project
 from isograd.scan.values import Api, ClassInfo, Foreign, Namespace, Plain, Tensor, Value
 
 #: Functions that give an object by its name, or all that there are.
@@ -119,6 +120,17 @@ def looks_up(node: ast.Call, value: Value, arguments: list[Value]) -> bool:
         is_own = isinstance(arguments[0], Namespace) or _is_of_modules(node.args[0])
         return is_own and not isinstance(node.args[1], ast.Constant)
     return value.name in _LOOKS_UP
+
+
+def asked_modules(node: ast.Call, arguments: list[Value], project: Project) -> set[str]:
+    """The project's module that `getattr(module, name)` asks."""
+    if getattr(node.func, "id", "") != "getattr" or len(node.args) < 2:
+        return set()
+    asked = arguments[0]
+    if not isinstance(asked, Namespace) or isinstance(node.args[1], ast.Constant):
+        return set()
+    summary = project.module(asked.name)
+    return {asked.name if summary is None else summary.name}
 
 
 def leaves_training(call: ast.AST) -> bool:

@@ -6,10 +6,12 @@ import ast
 from collections.abc import Iterator
 
 from isograd.convert.analysis.buffers import are_apart
+from isograd.convert.analysis.private import is_own
 from isograd.convert.file import FileEdit
 from isograd.convert.passes.example import Example
 from isograd.convert.passes.modules import is_module_class
 from isograd.convert.places import place
+from isograd.scan.values import Value
 
 _LIST = "torch.nn.ModuleList"
 _BUFFERS = frozenset(("torch.nn.Buffer", "torch.nn.parameter.Buffer"))
@@ -68,6 +70,20 @@ class ModuleContents:
                     return torch.relu(x)
             """,
         ),
+        Example(
+            "a class that is no module",
+            """
+            class Trainer:
+                _modules = []
+
+                def __init__(self):
+                    self._parameters = {}
+
+                def add(self, x):
+                    self._modules.append(torch.relu(x))
+                    return self._parameters
+            """,
+        ),
     )
 
     def convert(self, node: ast.AST, file: FileEdit) -> bool:
@@ -77,7 +93,7 @@ class ModuleContents:
         if isinstance(node, ast.Assign):
             _bind_buffer(node, file)
         elif isinstance(node, ast.Attribute):
-            if node.attr == "_modules":
+            if node.attr == "_modules" and not is_own(_owner(node, file), node.attr):
                 end = file.text.span(node)[1]
                 file.text.replace(end - len(node.attr), end, "_cells")
             elif place(node) in file.facts.private:
@@ -87,6 +103,12 @@ class ModuleContents:
         elif isinstance(node, ast.Call):
             _extend(node, file)
         return False
+
+
+def _owner(node: ast.Attribute, file: FileEdit) -> Value:
+    """What an attribute is read of, or set."""
+    around = file.tree.owner(node) if getattr(node.value, "id", "") in ("self", "cls") else None
+    return file.facts.owners.get(place(node)) or (file.class_info(around) if around else None)
 
 
 def _bind_buffer(node: ast.Assign, file: FileEdit) -> None:

@@ -18,6 +18,7 @@ from isograd.convert.use import Use
 from isograd.knowledge.entry import Applicability, Entry
 from isograd.knowledge.rewrite import class_of
 
+_Named = ast.Name | ast.Attribute | ast.alias
 _ASKS_CLASS = frozenset(("isinstance", "issubclass"))
 
 
@@ -250,8 +251,14 @@ def _meant(node: ast.Name | ast.Attribute, api: str, entry: Entry | None, file: 
     return found
 
 
-def _named(node: ast.Name | ast.Attribute, api: str, entry: Entry | None, file: FileEdit) -> str:
-    if _is_base(node, file) and (base := base_class(node, api, entry, file)):
+def value_of_name(node: ast.alias, api: str, file: FileEdit) -> str:
+    """What a name that an import binds means as a value; empty where it has no counterpart."""
+    return _named(node, api, file.entry(api), file)
+
+
+def _named(node: _Named | ast.Attribute, api: str, entry: Entry | None, file: FileEdit) -> str:
+    is_base = not isinstance(node, ast.alias) and _is_base(node, file)
+    if is_base and (base := base_class(node, api, entry, file)):
         return base
     if api in types_and_settings.HELPERS:
         return file.spelled(types_and_settings.HELPERS[api])
@@ -280,14 +287,14 @@ def _named(node: ast.Name | ast.Attribute, api: str, entry: Entry | None, file: 
     return f"staticmethod({text})" if is_function and _is_of_class(node, file) else text
 
 
-def _is_of_class(node: ast.expr, file: FileEdit) -> bool:
+def _is_of_class(node: ast.AST, file: FileEdit) -> bool:
     """Whether a value is bound in a class: a function there would be given the object, too."""
     parent = file.tree.parents[node]
     is_bound = isinstance(parent, (ast.Assign, ast.AnnAssign)) and parent.value is node
     return is_bound and isinstance(file.tree.parents[parent], ast.ClassDef)
 
 
-def _passed_around(node: ast.expr, api: str, entry: Entry, file: FileEdit) -> str:
+def _passed_around(node: _Named, api: str, entry: Entry, file: FileEdit) -> str:
     """What is written for a function or class as a value."""
     parent = file.tree.parents.get(node)
     is_owner = isinstance(parent, ast.Attribute) and parent.value is node  # X.from_pretrained
@@ -298,7 +305,7 @@ def _passed_around(node: ast.expr, api: str, entry: Entry, file: FileEdit) -> st
     return file.layer(entry, is_value=True) or file.value(entry)
 
 
-def _is_called_by_name(node: ast.expr, file: FileEdit) -> bool:
+def _is_called_by_name(node: ast.AST, file: FileEdit) -> bool:
     """`Tensor = torch.cuda.FloatTensor if cuda else torch.Tensor`, where `Tensor(2, 3)` is made."""
     around: ast.AST = node
     while isinstance(around, (ast.Name, ast.Attribute, ast.IfExp)):

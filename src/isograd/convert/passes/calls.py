@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from isograd.convert import layout, types_and_settings
+from isograd.convert.analysis.absent_weights import is_without_weight
 from isograd.convert.analysis.layers import is_path
 from isograd.convert.analysis.named_arguments import refused_by_native
 from isograd.convert.analysis.parameter_loops import is_over_parameters
@@ -106,6 +107,9 @@ def _function(node: ast.Call, use: Use, file: FileEdit) -> None:
     is_class = file.names.kind(use.api) == "M"
     if value and is_class and file.is_shaped(entry.api):
         _renamed(node, value, file)
+        return
+    if file.settings.layers.without_weight and is_without_weight(node, entry.api):
+        _renamed(node, file.spelled(entry.value), file)
         return
     call = file.call(node)
     out = ""

@@ -60,6 +60,8 @@ class Facts:
     attributes and functions hold, as far as the file says it.
     computes_in_modes: whether a method `train` or `eval` may compute something.
     sets_own_modes: whether one does not leave all of a module in the mode that it is given.
+    tensors_given: arguments of torch's, and elements of such, that are tensors. repeated: tensors
+    that say how often a list is repeated.
     """
 
     members: dict[Place, Member] = field(default_factory=dict)
@@ -108,6 +110,8 @@ class Facts:
     holding: Holding = field(default_factory=Holding)
     computes_in_modes: bool = False
     sets_own_modes: bool = False
+    tensors_given: set[Place] = field(default_factory=set)
+    repeated: set[Place] = field(default_factory=set)
 
     def is_tensor(self, target: ast.AST) -> bool:
         """Whether a side of a `+=`, or a set attribute, is known to be a tensor."""

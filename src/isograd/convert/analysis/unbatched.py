@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from isograd.convert.analysis.bound_names import bound_names
 from isograd.convert.analysis.layers import RECURRENT
 from isograd.convert.file_facts import FileFacts
-from isograd.convert.tree import first_argument
+from isograd.convert.tree import first_argument, pairs_of
 
 #: A file without these makes none.
 ASKED = ("LSTM", "GRU", "RNN")
@@ -111,11 +111,19 @@ class Ranks:
         """What assignments of the function, or else of the module, bind to a name."""
         tree = self._file.tree
         function = tree.function(node)
-        if function is not None:
-            bound = bound_names(function, tree)
-            if node.id in bound.values or node.id in bound.arguments:
-                return bound.values.get(node.id, [])
-        return tree.values_of_module.get(node.id, [])
+        if function is None or (
+            node.id not in bound_names(function, tree).arguments
+            and node.id not in bound_names(function, tree).stores
+        ):
+            return tree.values_of_module.get(node.id, [])
+        return [
+            value
+            for part in tree.walked(function)
+            if isinstance(part, ast.Assign)
+            for target in part.targets
+            for one, value in pairs_of(target, part.value)
+            if isinstance(one, ast.Name) and one.id == node.id
+        ]
 
     def _passed(self, node: ast.Name) -> Iterator[ast.expr]:
         """What calls of the file give a parameter of the `forward` of one of its classes."""

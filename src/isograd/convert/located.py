@@ -165,9 +165,11 @@ class _Located(Statements):
     def bitwise(self, node: ast.BinOp | ast.UnaryOp, operands: tuple[Value, ...]) -> None:
         self.facts.operands[place(node)] = operands
 
-    def multiplied(self, node: ast.BinOp, left: Value, right: Value) -> None:
-        if (times := times_repeated(node, left, right)) is not None:
-            self.facts.repeated.add(place(times))
+    def computed(self, node: ast.BinOp, left: Value, right: Value) -> None:
+        if isinstance(left, Tensor) or isinstance(right, Tensor):
+            self.facts.operands[place(node)] = (left, right)
+            if (times := times_repeated(node, left, right)) is not None:
+                self.facts.repeated.add(place(times))
 
     def called(
         self,

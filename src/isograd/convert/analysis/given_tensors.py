@@ -28,6 +28,8 @@ def tensors_given(
 
 def times_repeated(node: ast.BinOp, left: Value, right: Value) -> ast.expr | None:
     """The tensor n of `[0] * n` and of `n * "ab"`; None where no list is repeated by a tensor."""
+    if not isinstance(node.op, ast.Mult):
+        return None
     for part, value, other, repeated in (
         (node.left, left, node.right, right),
         (node.right, right, node.left, left),

@@ -175,17 +175,28 @@ def _write(node: ast.Call, result: Rewritten, out: str, file: FileEdit) -> bool:
             layout.write_call(file, node, f"{layout.closed(result.code)}.astype({out}.dtype)")
             return True
         if isinstance(target, ast.Attribute):
-            layout.write_call(
-                file, node, f"{file.name('composites.overwrite')}({out}, {result.code})"
-            )
+            code = f"{file.name('composites.sized')}({out}, {result.code})"
+            layout.write_call(file, node, f"{file.name('composites.overwrite')}({out}, {code})")
             return True
-        return bind(target, node, result.code, file)
+        is_bound = bind(target, node, result.code, file)
+        _give_size(target, node, result.code, file)
+        return is_bound
     is_class = file.names.kind(file.api_of_call(node)) == "M"  # whose first argument is no input
     if "inplace" in result.dropped and node.args and not is_class:
         if changes_its_input(node, file) and bind(node.args[0], node, result.code, file):
             return True
     layout.write_call(file, node, result.code)
     return True
+
+
+def _give_size(target: ast.expr, node: ast.Call, code: str, file: FileEdit) -> None:
+    """Let a tensor that is written into get the result's shape; a new one has it."""
+    part = file.tree.statement(node) if file.tree.is_statement(node) else node
+    held, written = file.source(target), file.source(part)
+    is_written = f"{held}[...] = " in written or "overwrite(" in written
+    if is_written and code in written:
+        sized = f"{file.name('composites.sized')}({held}, {code})"
+        file.replace(part, written.replace(code, sized))
 
 
 def _is_made_here(target: ast.expr, file: FileEdit) -> bool:

@@ -27,7 +27,7 @@ from isograd.runtime.linear_systems import condition_number
 from isograd.runtime.reductions import linalg_norm, matrix_norm
 
 
-def hermitian_eigh(A: Any, UPLO: str = "L") -> Eigen:  # noqa: N803
+def hermitian_eigh(A: Any, UPLO: Any = "L") -> Eigen:  # noqa: N803
     """Eigenvalues, which are real, and eigenvectors of a Hermitian matrix."""
     if not ops.is_complex(A):
         return eigh(A, UPLO)
@@ -35,7 +35,7 @@ def hermitian_eigh(A: Any, UPLO: str = "L") -> Eigen:  # noqa: N803
     return Eigen(ms.Tensor(values), ms.Tensor(vectors))
 
 
-def hermitian_eigvalsh(A: Any, UPLO: str = "L") -> Any:  # noqa: N803
+def hermitian_eigvalsh(A: Any, UPLO: Any = "L") -> Any:  # noqa: N803
     """The eigenvalues of a Hermitian matrix."""
     return hermitian_eigh(A, UPLO).eigenvalues if ops.is_complex(A) else eigvalsh(A, UPLO)
 

@@ -175,7 +175,9 @@ def _write(node: ast.Call, result: Rewritten, out: str, file: FileEdit) -> bool:
             layout.write_call(file, node, f"{layout.closed(result.code)}.astype({out}.dtype)")
             return True
         if isinstance(target, ast.Attribute):
-            code = f"{file.name('composites.sized')}({out}, {result.code})"
+            code = result.code
+            if not _is_given(target, node):
+                code = f"{file.name('composites.sized')}({out}, {code})"
             layout.write_call(file, node, f"{file.name('composites.overwrite')}({out}, {code})")
             return True
         is_bound = bind(target, node, result.code, file)
@@ -191,12 +193,19 @@ def _write(node: ast.Call, result: Rewritten, out: str, file: FileEdit) -> bool:
 
 def _give_size(target: ast.expr, node: ast.Call, code: str, file: FileEdit) -> None:
     """Let a tensor that is written into get the result's shape; a new one has it."""
+    if _is_given(target, node):
+        return
     part = file.tree.statement(node) if file.tree.is_statement(node) else node
     held, written = file.source(target), file.source(part)
     is_written = f"{held}[...] = " in written or "overwrite(" in written
     if is_written and code in written:
         sized = f"{file.name('composites.sized')}({held}, {code})"
         file.replace(part, written.replace(code, sized))
+
+
+def _is_given(target: ast.expr, node: ast.Call) -> bool:
+    """Whether the tensor is what a call computes with, too, so that it has the result's shape."""
+    return ast.dump(target) in map(ast.dump, node.args)
 
 
 def _is_made_here(target: ast.expr, file: FileEdit) -> bool:

@@ -25,16 +25,6 @@ _INTERNAL = frozenset(
     """enable_nested_tensor mask_check use_nested_tensor activation_relu_or_gelu name norm
     num_batches_tracked""".split()
 )
-#: What is still otherwise: MindSpore's norms have a weight and a bias that do not learn.
-_OTHERWISE = frozenset(
-    (layer, name)
-    for layer in (
-        "BatchNorm1d(3, affine=False)",
-        "BatchNorm2d(3, affine=False)",
-        "GroupNorm(2, 4, affine=False, eps=0.1)",
-    )
-    for name in ("weight", "bias")
-)
 _TELL = """
 import json
 import net
@@ -96,7 +86,7 @@ def test_attributes_of_layers_are_torchs_or_reported(tmp_path: Path) -> None:
     wrong = [
         (*case, own, other)
         for number, (case, own, other) in enumerate(zip(cases, expected, found, strict=True))
-        if own != other and 6 + 3 * number not in reported and case not in _OTHERWISE
+        if own != other and 6 + 3 * number not in reported
     ]
     assert wrong == []
 
@@ -131,3 +121,74 @@ def test_an_attribute_alone_makes_the_layer_the_runtimes(tmp_path: Path) -> None
     port, _ = converted(tmp_path, {"net.py": code})
     run = "import json, net; print(json.dumps(net.told()))"
     assert json.loads(run_port(port, run)) == json.loads(run_original(tmp_path, run))
+
+
+_WITHOUT_WEIGHT = """
+from functools import partial
+import torch
+from torch import nn
+
+
+class Block(nn.Module):
+    def __init__(self, norm_layer=None, **settings):
+        super().__init__()
+        norm_layer = norm_layer or partial(nn.BatchNorm2d, affine=False)
+        self.norm = norm_layer(4)
+        self.other = nn.GroupNorm(2, 4, **settings)
+        self.own = nn.BatchNorm1d(3, 1e-3, 0.1, bool(settings) is False)
+
+
+class Own(nn.LayerNorm):
+    def asked(self):
+        return getattr(self, "weight", 1) is None, hasattr(self, "bias"), self.bias is None
+
+
+def init(m):
+    if isinstance(m, nn.BatchNorm1d) and m.weight is not None:
+        nn.init.constant_(m.weight, 2.0)
+    elif getattr(m, "bias", None) is not None:
+        nn.init.constant_(m.bias, 3.0)
+
+
+def run():
+    found = []
+    for block in (Block(), Block(affine=False), Block(nn.BatchNorm2d)):
+        block.apply(init)
+        for m in (block.norm, block.other, block.own):
+            held = [getattr(m, name, 0) for name in ("weight", "bias")]
+            held += [m.weight, m.bias]
+            found.append([None if one is None else one.sum().item() for one in held])
+    found += [Own(3).asked(), Own(3, elementwise_affine=False).asked()]
+    return [*found, nn.Bilinear(2, 2, 2, bias=False).bias is None]
+"""
+
+
+def test_a_norm_without_weight_has_none_there(tmp_path: Path) -> None:
+    """However its class comes to the call; what is made with a weight stays MindSpore's own."""
+    port, _ = converted(tmp_path, {"net.py": _WITHOUT_WEIGHT})
+    code = "import json, net\nprint(json.dumps(net.run()))\n"
+    assert run_port(port, code) == run_original(tmp_path, code)
+
+
+_NORMS = """
+from torch import nn
+
+net = nn.Linear(2, 2)
+norms = [nn.GroupNorm(2, 4, affine=False), nn.BatchNorm2d(4)]
+print({})
+"""
+
+
+@pytest.mark.parametrize(
+    ("asked", "native"),
+    [
+        ("net.weight.shape", "nn.GroupNorm(2, 4, affine=False)"),
+        ("[m.weight is None for m in norms]", "nn.BatchNorm2d(4)"),
+    ],
+)
+def test_a_norm_stays_mindspores_where_nothing_asks_for_an_absent_weight(
+    asked: str, native: str, tmp_path: Path
+) -> None:
+    """Weights of other layers show none; beside a norm without weight, others stay as they are."""
+    port, _ = converted(tmp_path, {"net.py": _NORMS.format(asked)})
+    assert native in (port / "net.py").read_text()

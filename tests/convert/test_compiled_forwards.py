@@ -56,6 +56,11 @@ BODIES = {
         "(p, w), (_, r) = map(lambda t: (t[:n], self.b(t[..., 0])), [q, k])\n"
         "z = torch.cat(tuple(map(lambda t: t[:, :n], (v, p))))\nreturn z.sum() * w * r"
     ),
+    "Masked": (
+        "m, k = x > 0, torch.isnan(x) | (x > 1)\n"
+        "z = x * (m * 1) - 1 * k * x + (m + k) * x + (m + k + m) * 3 * x\n"
+        "return z * ((~m * 1).sum() - (k[0] * 1).sum()) + x * ((x.shape[0] > 2) * 1)"
+    ),
     "Unrecorded": (
         "with torch.no_grad():\n    p = torch.arange(x.shape[1]).float()\n    y = x * 2\n"
         "    rows, (top, _) = len(y), y.max(dim=1)\n    y = torch.relu(y).float()\n    y += 1\n"

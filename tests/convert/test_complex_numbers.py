@@ -217,3 +217,40 @@ def test_a_write_into_the_parts_side_by_side_is_told() -> None:
     code = "import torch\n\n\ndef f(z: torch.Tensor):\n"
     code += "    torch.view_as_real(z)[..., 0] = 5\n    return z\n"
     assert [finding.code for finding in port_of(code)[1]] == ["in-place-view"]
+
+
+_MATRICES = """
+import torch
+
+real = torch.arange(9.0).reshape(3, 3) * 0.3 - 1
+made = torch.complex(real, real.flip(0) ** 2)
+hermitian = made + made.conj().T
+definite = made @ made.conj().T + 3 * torch.eye(3)
+
+
+def whole(u, s, v):
+    return (u @ torch.diag(s).to(torch.complex64) @ v).abs()
+
+
+def run():
+    w, v = torch.linalg.eigh(hermitian)
+    u, s, vh = torch.linalg.svd(made)
+    found = [torch.linalg.eigvalsh(hermitian), w, whole(v, w, v.conj().T), whole(u, s, vh)]
+    found += [torch.linalg.svdvals(made), torch.linalg.cond(made + torch.eye(3))]
+    found += [torch.linalg.norm(made, 2), torch.linalg.matrix_norm(made, "nuc")]
+    found += [torch.linalg.norm(made, 1), torch.linalg.slogdet(definite)[1]]
+    found += [torch.linalg.eigvalsh(real @ real.T), torch.linalg.norm(real, 2)]
+    roots = [torch.linalg.cholesky(definite), torch.cholesky(definite, upper=True)]
+    kinds = [one.is_complex() for one in (*found, *roots)]
+    return [one.tolist() for one in found + [root.abs() for root in roots]], kinds
+"""
+
+
+def test_decompositions_of_matrices(tmp_path: Path) -> None:
+    """What is real of a complex matrix in torch is real in the port."""
+    port, report = converted(tmp_path, {"net.py": _MATRICES})
+    assert [one for one in report.findings if one.level is Level.FINISH] == []
+    expected, found = run_both(tmp_path, port, "import json, net\nprint(json.dumps(net.run()))")
+    assert found[1] == expected[1]
+    for one, other in zip(found[0], expected[0], strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-4)

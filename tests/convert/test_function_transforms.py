@@ -19,6 +19,14 @@ def cubes(a):
     return (a ** 3).sum()
 
 
+def of_two(a, b):
+    return (a ** 2 * b).sum() + (b ** 3).sum() * a.sum()
+
+
+def doubled_into(a, out):
+    torch.mul(a, 2, out=out)
+
+
 def sorted_into(a, out):
     torch.sort(a, 1, out=out)
 
@@ -40,6 +48,15 @@ _CASES = (
     ("return [torch.autograd.functional.jacobian(lambda a: a.exp(), x[0])]",),
     ("return [*torch.autograd.functional.jacobian(lambda a, b: a * b, (x[0], x[1]))]",),
     ("return [torch.autograd.functional.hessian(cubes, x[0]), hessian(cubes)(x[0])]",),
+    ("blocks = torch.autograd.functional.hessian(of_two, (x[0], x[1]))",
+     "return [part for row in blocks for part in row]"),
+    ("(a, b), (c, d) = hessian(of_two, argnums=(1, 0))(x[0], x[2])", "return [a, b, c, d]"),
+    ("o = torch.zeros(5)", "p = o", "torch.exp(x[0], out=o)", "return [o, p]"),
+    ("o = [torch.zeros(2, 4)]", "torch.add(x[0], 1, out=o[0])", "return o"),
+    ("o = torch.empty(0)", "doubled_into(x, o)", "p = torch.zeros(3, 4)", "doubled_into(x, p)",
+     "return [o, p]"),
+    ("v, i = torch.empty(0), torch.empty(0, dtype=torch.long)", "out = (v, i)",
+     "torch.max(x, 1, out=out)", "return [v, i]"),
     ("return [*torch.autograd.functional.vjp(lambda a: a.exp(), x[0], torch.ones(4))]",),
     ("v, i = torch.empty(3), torch.empty(3, dtype=torch.long)",
      "torch.max(x, dim=1, out=(v, i)); torch.min(-x, 1, keepdim=False, out=(v, i))",

@@ -112,3 +112,51 @@ def test_gradients_that_are_not_zeroed_between(tmp_path: Path) -> None:
     late = CRITIC.replace("    critic.zero_grad()\n", "    first.zero_grad()\n")
     (reason,) = _reasons(tmp_path, ("second.zero_grad()", OFF, GENERATOR, ON, late))
     assert "learns" in reason or "zeroed" in reason
+
+
+_FROZEN = f"""{LAYERS}
+def freeze(part):
+    for p in part.parameters():
+        p.requires_grad = False
+
+
+def train(frozen):
+    net = nn.Sequential(make(1), nn.ReLU(), make(2))
+    BEFORE
+    optimizer = torch.optim.SGD(net.parameters(), 0.01)
+    for epoch in range(3):
+        LATER
+        for x in X:
+            optimizer.zero_grad()
+            loss = net(x).pow(2).mean()
+            loss.backward()
+            optimizer.step()
+            print(loss.item())
+
+
+for frozen in (0, 2):
+    train(frozen)
+"""
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        "if epoch == 1:\n            freeze(net[frozen])",
+        "if epoch == 1:\n            net[frozen].requires_grad_(False)",
+    ],
+)
+def test_a_part_that_is_frozen_in_the_training(later: str, tmp_path: Path) -> None:
+    """A compiled step has the parameters that learned when its optimizer was made."""
+    text = _FROZEN.replace("BEFORE", "pass").replace("LATER", later)
+    converted = assert_follows(text, tmp_path)
+    assert "@ms.jit" not in converted.text
+    found = [f.message for f in converted.report.findings if f.code == "eager-training"]
+    assert len(found) == 1
+    assert "what learns changes" in found[0]
+
+
+def test_a_part_that_is_frozen_before_each_training(tmp_path: Path) -> None:
+    """The loop around both makes the optimizer as well."""
+    text = _FROZEN.replace("BEFORE", "freeze(net[frozen])").replace("LATER", "pass")
+    assert "@ms.jit" in assert_follows(text, tmp_path).text

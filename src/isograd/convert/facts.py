@@ -32,7 +32,8 @@ class Facts:
     """What the reading of one file leaves for its conversion; no part of its tree.
 
     values: of targets of `+=`, of what functions of torch change, of set attributes. operands: of
-    `~x`, `x & y`. owners: of `x.forward`, `getattr(x, …)`. unknown: attributes of unknown values.
+    `~x`, `x & y`, `x + y`, `x * y`. owners: of `x.forward`, `getattr(x, …)`. unknown: attributes of
+    unknown values.
     selected: calls of torch on `x[mask]`. selections: whether i of `x[i]`, a tensor, is a mask.
     indexed: `x[i]` where x is a tensor. by_position: `x[i]` where a tensor of positions may stand
     alone. lists: lists of modules that are indexed. picked: `x[i]` where i is a tensor, and x none
@@ -61,6 +62,8 @@ class Facts:
     attributes and functions hold, as far as the file says it.
     computes_in_modes: whether a method `train` or `eval` may compute something.
     sets_own_modes: whether one does not leave all of a module in the mode that it is given.
+    tensors_given: arguments of torch's, and elements of such, that are tensors. repeated: tensors
+    that say how often a list is repeated.
     """
 
     members: dict[Place, Member] = field(default_factory=dict)
@@ -110,6 +113,8 @@ class Facts:
     holding: Holding = field(default_factory=Holding)
     computes_in_modes: bool = False
     sets_own_modes: bool = False
+    tensors_given: set[Place] = field(default_factory=set)
+    repeated: set[Place] = field(default_factory=set)
 
     def is_tensor(self, target: ast.AST) -> bool:
         """Whether a side of a `+=`, or a set attribute, is known to be a tensor."""

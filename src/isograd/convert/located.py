@@ -16,6 +16,7 @@ from isograd.convert.analysis.complex_numbers import (
     may_write_complex,
     writes_complex,
 )
+from isograd.convert.analysis.given_tensors import tensors_given, times_repeated
 from isograd.convert.analysis.handed_in import (
     MODES,
     constructors_of,
@@ -70,10 +71,6 @@ _REPARAMETRIZING = (
        "parametriz", "parametrize", "prune", "fusion")),
 )  # fmt: skip
 _SCALER = "torch.amp.GradScaler"
-#: What a module registers when it is assigned.
-_BUFFER = "torch.nn.Buffer"
-#: Members of modules that MindSpore's cells have too.
-_EVERY_MODULE = frozenset((f"{_MODULE}.forward", f"{_MODULE}.__init__"))
 #: Methods that nothing plain has: what has one is a number at first, `total = 0; total += loss`.
 _OF_NO_NUMBER = frozenset("backward zero_grad to cuda cpu detach numpy".split())
 #: What of a module is torch's own affair, and has no counterpart that could be written to.
@@ -134,6 +131,7 @@ class _Silent:
         first = arguments[0] if arguments else keywords.get("input")
         if (receiver if api.startswith("torch.Tensor.") else first) is RAGGED:
             self._facts.selected.add(place(node))
+        self._facts.tensors_given.update(tensors_given(node, arguments, keywords))
 
     def class_made(self, node: ast.ClassDef, info: ClassInfo) -> None:
         """Keep which class it is."""
@@ -165,6 +163,12 @@ class _Located(Statements):
 
     def bitwise(self, node: ast.BinOp | ast.UnaryOp, operands: tuple[Value, ...]) -> None:
         self.facts.operands[place(node)] = operands
+
+    def computed(self, node: ast.BinOp, left: Value, right: Value) -> None:
+        if isinstance(left, Tensor) or isinstance(right, Tensor):
+            self.facts.operands[place(node)] = (left, right)
+            if (times := times_repeated(node, left, right)) is not None:
+                self.facts.repeated.add(place(times))
 
     def called(
         self,

@@ -11,10 +11,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from isograd.collector import without_collector
+from isograd.convert.analysis.absent_weights import NORMS, norms_with_absent_weights
+from isograd.convert.analysis.absent_weights import REASON as ABSENT
 from isograd.convert.analysis.attributes_read import attributes_read
 from isograd.convert.analysis.class_bases import mixed_into_modules, with_modes
 from isograd.convert.analysis.holdings import Holdings
-from isograd.convert.analysis.layers import layers_of
+from isograd.convert.analysis.layers import RECURRENT, layers_of
 from isograd.convert.analysis.records import WORDS, fields_with_lists
 from isograd.convert.analysis.starting import (
     Said,
@@ -24,6 +26,9 @@ from isograd.convert.analysis.starting import (
 )
 from isograd.convert.analysis.state_dicts import WORD as STATE
 from isograd.convert.analysis.state_dicts import StateFile, may_read_states
+from isograd.convert.analysis.unbatched import ASKED as SEQUENCES
+from isograd.convert.analysis.unbatched import REASON as UNBATCHED
+from isograd.convert.analysis.unbatched import unbatched_layers
 from isograd.convert.analysis.weights_read import ASKED, CONV1D, REASON, reads_conv1d
 from isograd.convert.compiled_steps import compile_steps
 from isograd.convert.conversion import Options, Run
@@ -199,8 +204,15 @@ def _settle(run: Run, imports: Mapping[Path, list[Path]]) -> None:
     read = attributes_read(run.facts.values(), run.knowledge.unheld_attributes)
     run.layers = layers_of(run.facts.values(), run.knowledge.layer_settings, read)
     if CONV1D in run.layers.used and not run.layers.is_runtime(CONV1D) and _reads_conv1d(run):
-        settings = run.knowledge.layer_settings
-        run.layers = layers_of(run.facts.values(), settings, {**read, CONV1D: REASON})
+        read[CONV1D] = REASON
+        run.layers = layers_of(run.facts.values(), run.knowledge.layer_settings, read)
+    if not RECURRENT.isdisjoint(run.layers.used):
+        files = _edits(run, lambda text: any(word in text for word in SEQUENCES))
+        found = frozenset[str]().union(*map(unbatched_layers, files))
+        if found:
+            read |= dict.fromkeys(found, UNBATCHED)
+            run.layers = layers_of(run.facts.values(), run.knowledge.layer_settings, read)
+    _settle_norms(run, read)
     leaves = {path for path, facts in run.facts.items() if facts.leaves_training}
     leaves = with_importers_and_imports(leaves, run.facts, imports)
     run.starting = starting_of(
@@ -223,6 +235,17 @@ def _settle(run: Run, imports: Mapping[Path, list[Path]]) -> None:
         run.words = _words(run)
         if any(WITH_MODES.match(f"torch.nn.{word}") for word in run.words):
             run.layers = replace(run.layers, has_modes=True)
+
+
+def _settle_norms(run: Run, read: Mapping[str, str]) -> None:
+    """Which norms are the runtime's since they may have no weight; read: why other layers are."""
+    if run.layers.every or NORMS.isdisjoint(run.layers.used):
+        return
+    absent = norms_with_absent_weights(lambda is_asked: _edits(run, is_asked))
+    if "" in absent:  # by whichever call
+        why = {**read, **dict.fromkeys(NORMS & run.layers.used, ABSENT)}
+        run.layers = layers_of(run.facts.values(), run.knowledge.layer_settings, why)
+    run.layers = replace(run.layers, without_weight=absent)
 
 
 def _may_read_states(run: Run) -> bool:

@@ -90,12 +90,10 @@ def jacobian(func: Any, inputs: Any) -> Any:
 
 
 def hessian_of(func: Any, inputs: Any) -> Any:
-    """`torch.autograd.functional.hessian` by one tensor; the function is compiled."""
+    """`torch.autograd.functional.hessian`; the function is compiled."""
     if isinstance(inputs, ms.Tensor):
         return hessian(func)(inputs)
-    if len(inputs) != 1:
-        raise NotImplementedError("a Hessian by several tensors has no counterpart here")
-    return ((hessian(func)(inputs[0]),),)
+    return hessian(func, tuple(range(len(inputs))))(*inputs)
 
 
 def vector_jacobian(func: Any, inputs: Any, v: Any = None) -> tuple[Any, Any]:

@@ -157,13 +157,13 @@ def linearize(func: Any, *primals: Any) -> tuple[Any, Callable[..., Any]]:
     return func(*primals), lambda *tangents: jvp(func, primals, tangents)[1]
 
 
-def hessian(func: Any, argnums: int = 0) -> Callable[..., Any]:
-    """The second derivatives by one tensor; the function is compiled, or the compiler refuses it.
+def hessian(func: Any, argnums: int | tuple[int, ...] = 0) -> Callable[..., Any]:
+    """The second derivatives by tensors; the function is compiled, or the compiler refuses it.
 
     `mindspore.jacfwd(mindspore.jacrev(func))` needs the rule of vmap of each operator.
     """
     if not isinstance(argnums, int):
-        raise NotImplementedError("torch.func.hessian by several arguments has no counterpart here")
+        return _hessian_by_several(func, argnums)
 
     def second(*args: Any) -> Any:
         x = args[argnums]
@@ -188,6 +188,37 @@ def hessian(func: Any, argnums: int = 0) -> Callable[..., Any]:
             for axis in range(x.size)
         ]
         return ops.stack(rows).reshape(*output.shape, *x.shape, *x.shape)
+
+    return second
+
+
+def _hessian_by_several(func: Any, argnums: Sequence[int]) -> Callable[..., Any]:
+    """The blocks of the second derivatives by tensors, which are joined to one row meanwhile."""
+
+    def second(*args: Any) -> Any:
+        places = [number % len(args) for number in argnums]
+        ends = [sum(args[n].size for n in places[: count + 1]) for count in range(len(places))]
+        spots = {n: (end - args[n].size, end) for n, end in zip(places, ends, strict=True)}
+        pairs = [(part, spots.get(number)) for number, part in enumerate(args)]
+
+        def joined(row: Any) -> Any:
+            return func(
+                *[
+                    part if cut is None else row[cut[0] : cut[1]].reshape(part.shape)
+                    for part, cut in pairs
+                ]
+            )
+
+        whole = hessian(joined)(ops.cat([args[n].reshape(-1) for n in places]))
+        return tuple(
+            tuple(
+                whole[..., slice(*spots[n]), slice(*spots[m])].reshape(
+                    *whole.shape[:-2], *args[n].shape, *args[m].shape
+                )
+                for m in places
+            )
+            for n in places
+        )
 
     return second
 

@@ -110,7 +110,7 @@ def numpy_gives_way() -> None:
     """Let numpy's numbers and arrays give way to tensors, as they do in torch.
 
     `np.sqrt(2) * x` is a tensor then; else numpy takes x for an array, and its gradient is lost.
-    Integers and arrays of numpy's are positions of tensors, too.
+    Integers and arrays of numpy's are positions of tensors, too, and `np.exp(x)` is a tensor.
     """
     if getattr(ms.Tensor, "__array_priority__", 0) == 1000:
         return
@@ -121,6 +121,13 @@ def numpy_gives_way() -> None:
         taking = _by_numpy(getattr(ms.Tensor, name))
         setattr(ms.Tensor, name, taking)
         setattr(ms.Parameter, name, taking)  # whose class does not derive from Tensor
+    for kind in (ms.Tensor, ms.Parameter):
+        kind.__array_wrap__ = _of_array
+
+
+def _of_array(self: Any, array: Any, *_: Any) -> Any:
+    """What a function of numpy's has made of a tensor: a tensor, of bytes where it is a mask."""
+    return ms.Tensor(array.astype(np.uint8) if array.dtype.kind == "b" else array)
 
 
 def _taking_numpy(operation: Any) -> Any:

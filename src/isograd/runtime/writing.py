@@ -233,15 +233,17 @@ def overwrite(held: Any, values: Any) -> Any:
 
 
 def overwrite_all(held: Any, values: Any) -> Any:
-    """Write several results into the tensors of `out=(a, b)`, and return these.
-
-    Raises ValueError for a tensor of another shape: torch makes it larger or smaller.
-    """
+    """Write several results into the tensors of `out=(a, b)`, and return these."""
     for one, value in zip(held, values, strict=True):
-        if one.shape != value.shape:
-            raise ValueError(f"out= of the shape {one.shape} cannot take {value.shape} in a port")
-        overwrite(one, value)
+        overwrite(one, sized(one, value))
     return held
+
+
+def sized(held: Any, values: Any) -> Any:
+    """The result that goes into the tensor of `out=`, which gets its shape, as torch's does."""
+    if tuple(held.shape) != tuple(values.shape):
+        held.assign_value(ops.zeros(values.shape, held.dtype))
+    return values
 
 
 def put(held: Any, key: Any, values: Any) -> Any:

@@ -181,3 +181,17 @@ def is_distribution(name: str) -> bool:
     """Whether a name is one of torch.distributions' classes, and no transform."""
     head, _, last = name.rpartition(".")
     return head == "torch.distributions" and last[:1].isupper() and not last.endswith("Transform")
+
+
+#: Functions of numpy's whose result is a tensor where they are given one.
+ARRAY_WRAPPING = frozenset(
+    """abs absolute add arccos arccosh arcsin arcsinh arctan arctan2 arctanh bitwise_and
+    bitwise_not bitwise_or bitwise_xor cbrt ceil conj conjugate copysign cos cosh deg2rad
+    degrees divide equal exp exp2 expm1 fabs float_power floor floor_divide fmax fmin fmod gcd
+    greater greater_equal heaviside hypot invert isfinite isinf isnan lcm ldexp left_shift less
+    less_equal log log10 log1p log2 logaddexp logaddexp2 logical_and logical_not logical_or
+    logical_xor maximum minimum mod multiply negative nextafter not_equal positive power rad2deg
+    radians reciprocal remainder right_shift rint sign signbit sin sinh spacing sqrt square
+    subtract tan tanh true_divide trunc clip around round cumsum cumprod argmax argmin
+    argsort""".split()
+)

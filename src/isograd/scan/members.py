@@ -333,7 +333,10 @@ class Members:
         if handler is not None:
             return handler(arguments, keywords)
         root = name.partition(".")[0]
-        if root == "builtins" or root in behaviour.ARRAY_LIBRARIES:
+        if root in behaviour.ARRAY_LIBRARIES:
+            is_wrapped = name.rpartition(".")[2] in behaviour.ARRAY_WRAPPING
+            return TENSOR if is_wrapped and _any_tensor(arguments) else PLAIN
+        if root == "builtins":
             return PLAIN
         return PLAIN if root in sys.stdlib_module_names else None
 
@@ -401,6 +404,10 @@ class Members:
         if name in behaviour.EVERYDAY:
             return False
         return not (name in behaviour.ARRAY_NAMES and self.state.has_arrays)
+
+
+def _any_tensor(arguments: list[Value]) -> bool:
+    return any(item.__class__ is Tensor for item in arguments)
 
 
 def _register(info: ClassInfo, node: ast.Call, method: str, arguments: list[Value]) -> None:

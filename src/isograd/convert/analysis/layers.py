@@ -39,7 +39,8 @@ class Layers:
     the runtime that sets it; empty where there is none.  asks_for_classes: whether a function may
     be given a layer's class, and ask whether it is one.  asks_for_instances: whether a layer may be
     asked whether it is an instance of a class that a variable holds.  has_modes: whether anything
-    is otherwise in training.
+    is otherwise in training. without_weight: norms that are the runtime's where a call may make
+    them without weight and bias.
     """
 
     every: str = ""
@@ -52,6 +53,7 @@ class Layers:
     asks_for_instances: bool = False
     has_modes: bool = False
     unfreezes: bool = False
+    without_weight: frozenset[str] = frozenset()
 
     def is_runtime(self, api: str) -> bool:
         """Whether the runtime's class is written for a class of torch wherever it is made."""

@@ -110,19 +110,19 @@ class BooleanGradients:
 
 
 def _needs_stop(node: ast.expr, file: FileEdit) -> bool:
-    uses = _uses(file)
-    if not _is_mask(node, file, uses) or not _may_learn(node, file):
+    uses = uses_of_masks(file)
+    if not is_boolean(node, file, uses) or not _may_learn(node, file):
         return False
     use = file.use(node.func) if isinstance(node, ast.Call) else None
     is_refused = use is not None and use.api in _WITHOUT_GRADIENT
     return uses.count(node) >= (1 if is_refused else SEVERAL)
 
 
-def _uses(file: FileEdit) -> MaskUses:
+def uses_of_masks(file: FileEdit) -> MaskUses:
     return MaskUses(file.tree, lambda node: getattr(file.use(node), "api", ""))
 
 
-def _is_mask(node: ast.expr, file: FileEdit, uses: MaskUses, depth: int = _DEPTH) -> bool:
+def is_boolean(node: ast.expr, file: FileEdit, uses: MaskUses, depth: int = _DEPTH) -> bool:
     """Whether an expression is a mask by how it, or what its name holds, is written."""
     if depth == 0:
         return False
@@ -131,14 +131,14 @@ def _is_mask(node: ast.expr, file: FileEdit, uses: MaskUses, depth: int = _DEPTH
         is_of_text = any(isinstance(getattr(side, "value", 0), (str, bytes)) for side in sides)
         return len(node.ops) == 1 and isinstance(node.ops[0], _COMPARED) and not is_of_text
     if isinstance(node, ast.UnaryOp):
-        return isinstance(node.op, ast.Invert) and _is_mask(node.operand, file, uses, depth - 1)
+        return isinstance(node.op, ast.Invert) and is_boolean(node.operand, file, uses, depth - 1)
     if isinstance(node, ast.BinOp):
         is_bitwise = isinstance(node.op, (ast.BitAnd, ast.BitOr, ast.BitXor))
         both = (node.left, node.right)
-        return is_bitwise and any(_is_mask(one, file, uses, depth - 1) for one in both)
+        return is_bitwise and any(is_boolean(one, file, uses, depth - 1) for one in both)
     if isinstance(node, ast.Name):
         values = scope_of(node, file).values_of(node.id)
-        return any(_is_mask(value, file, uses, depth - 1) for value in values)
+        return any(is_boolean(value, file, uses, depth - 1) for value in values)
     if not isinstance(node, ast.Call):
         return False
     use = file.use(node.func)
@@ -148,7 +148,7 @@ def _is_mask(node: ast.expr, file: FileEdit, uses: MaskUses, depth: int = _DEPTH
     function = uses.function_of(node)
     if function is None:
         return isinstance(node.func, ast.Attribute) and node.func.attr in _CONDITIONS
-    return any(_is_mask(value, file, uses, depth - 1) for value in uses.returned(function))
+    return any(is_boolean(value, file, uses, depth - 1) for value in uses.returned(function))
 
 
 def _may_learn(node: ast.expr, file: FileEdit, depth: int = _DEPTH) -> bool:

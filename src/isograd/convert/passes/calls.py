@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from isograd.convert import layout, types_and_settings
+from isograd.convert.analysis.absent_weights import is_without_weight
 from isograd.convert.analysis.layers import is_path
 from isograd.convert.analysis.named_arguments import refused_by_native
 from isograd.convert.analysis.parameter_loops import is_over_parameters
@@ -107,6 +108,9 @@ def _function(node: ast.Call, use: Use, file: FileEdit) -> None:
     if value and is_class and file.is_shaped(entry.api):
         _renamed(node, value, file)
         return
+    if file.settings.layers.without_weight and is_without_weight(node, entry.api):
+        _renamed(node, file.spelled(entry.value), file)
+        return
     call = file.call(node)
     out = ""
     if isinstance(call, Call) and "out" in call.keywords:
@@ -171,17 +175,37 @@ def _write(node: ast.Call, result: Rewritten, out: str, file: FileEdit) -> bool:
             layout.write_call(file, node, f"{layout.closed(result.code)}.astype({out}.dtype)")
             return True
         if isinstance(target, ast.Attribute):
-            layout.write_call(
-                file, node, f"{file.name('composites.overwrite')}({out}, {result.code})"
-            )
+            code = result.code
+            if not _is_given(target, node):
+                code = f"{file.name('composites.sized')}({out}, {code})"
+            layout.write_call(file, node, f"{file.name('composites.overwrite')}({out}, {code})")
             return True
-        return bind(target, node, result.code, file)
+        is_bound = bind(target, node, result.code, file)
+        _give_size(target, node, result.code, file)
+        return is_bound
     is_class = file.names.kind(file.api_of_call(node)) == "M"  # whose first argument is no input
     if "inplace" in result.dropped and node.args and not is_class:
         if changes_its_input(node, file) and bind(node.args[0], node, result.code, file):
             return True
     layout.write_call(file, node, result.code)
     return True
+
+
+def _give_size(target: ast.expr, node: ast.Call, code: str, file: FileEdit) -> None:
+    """Let a tensor that is written into get the result's shape; a new one has it."""
+    if _is_given(target, node):
+        return
+    part = file.tree.statement(node) if file.tree.is_statement(node) else node
+    held, written = file.source(target), file.source(part)
+    is_written = f"{held}[...] = " in written or "overwrite(" in written
+    if is_written and code in written:
+        sized = f"{file.name('composites.sized')}({held}, {code})"
+        file.replace(part, written.replace(code, sized))
+
+
+def _is_given(target: ast.expr, node: ast.Call) -> bool:
+    """Whether the tensor is what a call computes with, too, so that it has the result's shape."""
+    return ast.dump(target) in map(ast.dump, node.args)
 
 
 def _is_made_here(target: ast.expr, file: FileEdit) -> bool:

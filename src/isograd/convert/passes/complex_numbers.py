@@ -13,8 +13,22 @@ from isograd.convert.passes.reach_of_writes import scope_of
 from isograd.convert.places import place
 from isograd.scan.values import Plain, Tensor
 
-#: In projects with complex numbers: the absolute value, which is complex in MindSpore.
-INSTEAD = {"ops.abs": "composites.absolute", "ops.l1_loss": "composites.l1_loss"}
+#: In projects with complex numbers: the absolute value, which is complex in MindSpore, and what
+#: takes real matrices alone there.
+INSTEAD = {
+    "ops.abs": "composites.absolute",
+    "ops.l1_loss": "composites.l1_loss",
+    "composites.eigh": "composites.hermitian_eigh",
+    "composites.eigvalsh": "composites.hermitian_eigvalsh",
+    "composites.cholesky": "composites.hermitian_cholesky",
+    "composites.linalg_svd": "composites.complex_linalg_svd",
+    "composites.svd": "composites.complex_svd",
+    "ops.svd": "composites.singular_values",
+    "ops.slogdet": "composites.complex_slogdet",
+    "composites.linalg_norm": "composites.complex_linalg_norm",
+    "composites.matrix_norm": "composites.complex_matrix_norm",
+    "composites.condition_number": "composites.complex_condition_number",
+}
 #: What MindSpore's own functions make of real numbers alone.
 _RANDOM = frozenset(f"torch.{name}" for name in "rand randn rand_like randn_like".split())
 _DTYPES = frozenset(f"torch.{name}" for name in "complex64 cfloat complex128 cdouble".split())

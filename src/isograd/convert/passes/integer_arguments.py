@@ -17,6 +17,8 @@ _REAL = frozenset(
     arcsin arccos arctan asinh acosh atanh arcsinh arccosh arctanh sigmoid erf erfc erfinv lgamma
     digamma logit deg2rad rad2deg i0 logsumexp""".split()
 )
+#: Of which two numbers, or tensors of real ones, are the ends.
+_SPACES = frozenset(("linspace", "logspace"))
 _JOINING = frozenset(
     f"torch.{name}"
     for name in "cat concat concatenate stack hstack vstack dstack column_stack row_stack".split()
@@ -29,7 +31,10 @@ class RealFunctions:
 
     kinds = (ast.Call,)
     after = ("TruncatedLogarithms",)
-    examples = (Example("a logarithm of an integer", "value = torch.log(torch.tensor(10000))"),)
+    examples = (
+        Example("a logarithm of an integer", "value = torch.log(torch.tensor(10000))"),
+        Example("an end that is an integer", "rows = torch.linspace(0, torch.tensor(3), 4)"),
+    )
     counterexamples = (
         Example("a logarithm of a fraction", "value = torch.log(torch.tensor(0.5))"),
     )
@@ -38,15 +43,24 @@ class RealFunctions:
         """Write what it is given in float32 if it is whole."""
         assert isinstance(node, ast.Call)
         use = file.use(node.func)
-        if use is None or use.api.rpartition(".")[2] not in _REAL:
-            return False
-        given = first_argument(node, "input")
-        if use.is_member:
-            assert isinstance(node.func, ast.Attribute)
-            given = node.func.value
-        if given is not None and may_be_integer(given, file):
-            file.replace(given, f"{file.name('composites.floating')}({file.source(given)})")
+        name = "" if use is None else use.api.rpartition(".")[2]
+        if use is not None and name in _REAL:
+            given = [first_argument(node, "input")]
+            if use.is_member:
+                assert isinstance(node.func, ast.Attribute)
+                given = [node.func.value]
+        else:
+            given = _ends(node) if name in _SPACES else []
+        for part in given:
+            if part is not None and may_be_integer(part, file):
+                file.replace(part, f"{file.name('composites.floating')}({file.source(part)})")
         return False
+
+
+def _ends(node: ast.Call) -> list[ast.expr | None]:
+    """The first and the last number of a row."""
+    named = [part.value for part in node.keywords if part.arg in ("start", "end")]
+    return [*node.args[:2], *named]
 
 
 class JoinedParts:

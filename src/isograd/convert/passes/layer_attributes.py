@@ -162,9 +162,13 @@ def _asked_by_text(node: ast.Constant, file: FileEdit) -> bool:
     followed = _followed(call.args[0], node.value, file, is_read=is_read)
     if followed and not (held and followed <= {name}):
         name = followed.pop() if not held and len(followed) == 1 else ""
-    if not (held or name) and not (_is_renamed(node.value, file) and node.value in _OF_LAYERS):
+    if getattr(call.args[0], "id", "") in ("self", "cls"):
+        name = _of_own_class(call, node.value, file, is_read=is_read)
+        if not name:
+            return False
+    elif not (held or name) and not (_is_renamed(node.value, file) and node.value in _OF_LAYERS):
         return False
-    if getattr(call.args[0], "id", "") in ("self", "cls") or name == node.value:
+    if name == node.value:
         return False
     file.uses += 1
     if name in (UNHELD, UNKNOWN) and getattr(call.func, "id", "") != "hasattr":
@@ -179,6 +183,14 @@ def _asked_by_text(node: ast.Constant, file: FileEdit) -> bool:
         finder = file.name("composites.native_name")
         file.replace(node, f'{finder}({file.source(call.args[0])}, "{node.value}")')
     return True
+
+
+def _of_own_class(call: ast.Call, name: str, file: FileEdit, *, is_read: bool) -> str | None:
+    """The name of what `getattr(self, name)` asks of a class that derives from a layer."""
+    around = file.tree.owner(call)
+    info = None if around is None else file.class_info(around)
+    api = "" if info is None else _native_base(info, file)
+    return _of_classes(frozenset((api,)), name, file, is_read=is_read) if api else None
 
 
 def _write_known(call: ast.Call, value: str, file: FileEdit) -> None:

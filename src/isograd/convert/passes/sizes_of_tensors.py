@@ -8,6 +8,8 @@ from isograd.convert.analysis.integers import is_integer
 from isograd.convert.file import FileEdit
 from isograd.convert.passes.example import Example
 from isograd.convert.passes.reach_of_writes import all_values_of
+from isograd.convert.passes.whole_arguments import is_network_argument
+from isograd.convert.places import place
 from isograd.convert.tree import counted_by, first_argument, names_of
 
 #: The names of the sizes; what else takes sizes takes tensors in MindSpore as well.
@@ -68,7 +70,7 @@ class SizesOfTensors:
         if use is None or names is None:
             return False
         given = _sizes(node, names, use.is_member)
-        if given is None or not _may_hold_tensor(given, file, _DEPTH):
+        if given is None or not _is_given_tensor(given, file):
             return False
         file.replace(given, f"{file.name('composites.sizes_of')}({file.argument(given)})")
         return False
@@ -79,6 +81,15 @@ def _sizes(node: ast.Call, names: tuple[str, ...], is_member: bool) -> ast.expr 
     if named is not None or is_member:
         return named if named is not None else first_argument(node, names[0])
     return node.args[1] if len(node.args) > 1 else None
+
+
+def _is_given_tensor(node: ast.expr, file: FileEdit) -> bool:
+    """Whether sizes are known to be a tensor, or to hold one, or may by how they are written."""
+    given = [node, *getattr(node, "elts", ())]
+    return _may_hold_tensor(node, file, _DEPTH) or any(
+        place(part) in file.facts.tensors_given and not is_network_argument(part, file)
+        for part in given
+    )
 
 
 def _may_hold_tensor(node: ast.expr, file: FileEdit, depth: int) -> bool:

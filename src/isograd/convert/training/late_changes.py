@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from isograd.convert.names import is_torch
+from isograd.convert.training.frozen_in_loops import frozen_in_loops
 from isograd.convert.training.model import StepPlan
 from isograd.convert.training.paths import calls_in, path_of
 from isograd.convert.tree import pairs_of
@@ -183,6 +184,8 @@ def late_changes(
                     yield project.file(node), node, f"{name} changes between steps"
             if name := _changed_buffers(node, seen, project):
                 yield project.file(node), node, f"{name} changes between steps"
+    for node in frozen_in_loops(roots, computed, project):
+        yield project.file(node), node, "what learns changes between steps"
 
 
 def changes_anywhere(

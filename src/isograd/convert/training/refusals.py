@@ -66,7 +66,7 @@ def refusals(
             rule = rules()[place.code]
             yield at, f"{said}. {rule.message} {rule.advice}"
     yield from unfound_defaults(tree)
-    frozen = {node.func for node in ast.walk(tree) if isinstance(node, ast.Call) and _freezes(node)}
+    frozen = {node.func for node in ast.walk(tree) if isinstance(node, ast.Call) and freezes(node)}
     for node in ast.walk(tree):
         reason = "" if node in frozen else changes_what_learns(node)
         if reason and getattr(node, "lineno", 0) not in by_hand:
@@ -85,9 +85,11 @@ def _entered_blocks(
                 yield block.lineno, block.col_offset
 
 
-def _freezes(call: ast.Call) -> bool:
+def freezes(call: ast.AST) -> bool:
     """`teacher.requires_grad_(False)`: the same as the attribute, which a step looks at."""
-    if getattr(call.func, "attr", "") != "requires_grad_":
+    if isinstance(call, ast.Assign) and _is_false(call.value):
+        return any(getattr(target, "attr", "") == "requires_grad" for target in call.targets)
+    if not isinstance(call, ast.Call) or getattr(call.func, "attr", "") != "requires_grad_":
         return False
     given = [*call.args, *(part.value for part in call.keywords)]
     return len(given) == 1 and _is_false(given[0])

@@ -172,6 +172,7 @@ class _Reader:
         values = self._values_of(owner)
         return (
             owner != network
+            and None not in self._values_of(network)  # an argument may be any network
             and bool(values)
             and not any(
                 not isinstance(value, ast.Call) or self._may_hold(value, network)

@@ -1,0 +1,44 @@
+"""`requires_grad = False` within the loop of a step, where the optimizer was made before it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection, Iterable, Iterator
+from typing import Protocol
+
+from isograd.convert.training.paths import path_of
+from isograd.convert.training.refusals import freezes
+
+#: Classes of torch.optim, by the names under which files import them.
+_OPTIMIZERS = frozenset(
+    """SGD Adam AdamW Adamax NAdam RAdam RMSprop Rprop Adagrad Adadelta Adafactor ASGD LBFGS
+    SparseAdam Muon""".split()
+)
+_PACKAGE = "optim"
+
+
+class _Project(Protocol):
+    """What is asked of `late_changes.Project`."""
+
+    def reached(self, starts: Iterable[ast.AST]) -> Collection[ast.AST]:
+        """The functions that nodes call."""
+
+
+def frozen_in_loops(
+    loops: Iterable[ast.AST], computed: Collection[ast.AST], project: _Project
+) -> Iterator[ast.AST]:
+    """What says in a loop around a step that a part learns no more.
+
+    A loop that makes the optimizer, too, gives it what learns by then.  computed: functions that
+    are part of the step.
+    """
+    for loop in loops:
+        regions = [loop, *(one for one in project.reached([loop]) if one not in computed)]
+        nodes = [node for region in regions for node in ast.walk(region)]
+        if not any(isinstance(node, ast.Call) and _makes_optimizer(node) for node in nodes):
+            yield from (node for node in nodes if freezes(node))
+
+
+def _makes_optimizer(call: ast.Call) -> bool:
+    *packages, name = path_of(call.func).split(".")
+    return name in _OPTIMIZERS or _PACKAGE in packages

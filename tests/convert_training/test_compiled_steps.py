@@ -222,9 +222,9 @@ for x in loader:
         ),
         pytest.param(
             "    loss = model(x).sum()",
-            "    outs = more = []\n    outs.append(model(x))\n    loss = more[0].sum()",
+            "    outs = []\n    print(outs)\n    outs.append(model(x))\n    loss = outs[0].sum()",
             "more than assignments",
-            id="a list of two names that the loss reads gets an output",
+            id="a list that is read before it gets an output",
         ),
         pytest.param(
             "    loss = model(x).sum()\n    loss.backward()",

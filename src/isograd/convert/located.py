@@ -62,7 +62,6 @@ from isograd.scan.values import (
 from isograd.scan.walker import BUILTINS
 
 _ANNOTATION = "annotation"
-_MODULE = "torch.nn.Module"
 _UTILITIES = "torch.nn.utils."
 #: Functions that put other parameters in place of a layer's own, by torch's names.
 _REPARAMETRIZING = (
@@ -73,7 +72,6 @@ _REPARAMETRIZING = (
 _SCALER = "torch.amp.GradScaler"
 #: Methods that nothing plain has: what has one is a number at first, `total = 0; total += loss`.
 _OF_NO_NUMBER = frozenset("backward zero_grad to cuda cpu detach numpy".split())
-#: What of a module is torch's own affair, and has no counterpart that could be written to.
 #: Layers, and what holds them, that behave otherwise in training.
 WITH_MODES = re.compile(
     r"torch\.nn\.(\w*Dropout\w*|\w*BatchNorm\w*|InstanceNorm\w*|RReLU|RNN|LSTM|GRU|Transformer\w*|"

@@ -73,6 +73,8 @@ def _bound(alias: ast.alias, file: FileEdit) -> str:
     if not api or file.names.kind(api) == "m":
         return ""
     code = value_of_name(alias, api, file)
+    if not code and name in file.tree.used:
+        return ""  # the file imports it for itself
     if not code:
         file.finding(alias, "not-converted", _LACKING.format(api), _ADVICE, api=api)
         code = file.unconverted(api)

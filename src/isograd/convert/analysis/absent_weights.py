@@ -7,6 +7,7 @@ not learn.  The runtime's classes have None as well.
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Callable, Iterator
 
 from isograd.convert.file_facts import FileFacts
@@ -56,12 +57,26 @@ def made_without_weight(file: FileFacts) -> frozenset[str]:
 
 
 def _is_own(node: ast.expr, file: FileFacts) -> bool:
-    """Whether what is called is a class or function of the file, which passes the argument on."""
-    kinds = (ast.ClassDef, ast.FunctionDef)
-    body = file.tree.module.body
-    return isinstance(node, ast.Name) and any(
-        isinstance(one, kinds) and one.name == node.id for one in body
-    )
+    """Whether a class or function of the project is called, which passes the argument on.
+
+    That is one of the file, one that it imports, or what `super()` finds.
+    """
+    while isinstance(node, (ast.Attribute, ast.Call)):
+        node = node.value if isinstance(node, ast.Attribute) else node.func
+    if not isinstance(node, ast.Name) or node.id == "super":
+        return isinstance(node, ast.Name)
+    kinds = (ast.ClassDef, ast.FunctionDef, ast.Import, ast.ImportFrom)
+    return any(node.id in _names_of(one) for one in file.tree.of(*kinds))
+
+
+def _names_of(node: ast.AST) -> set[str]:
+    """The names that a definition or an import binds; those of Python's own modules not."""
+    if isinstance(node, (ast.ClassDef, ast.FunctionDef)):
+        return {node.name}
+    origin = (getattr(node, "module", "") or "").partition(".")[0]
+    aliases: list[ast.alias] = getattr(node, "names", [])
+    names = {(one.asname or one.name).partition(".")[0] for one in aliases}
+    return set() if origin in sys.stdlib_module_names else names
 
 
 def reads_absent_weight(file: FileFacts) -> bool:

@@ -20,6 +20,7 @@ from isograd.convert.training import (
     clamped_gradients,
     moved_draws,
     toggled_marks,
+    unrolled_optimizers,
     written_categoricals,
 )
 from isograd.convert.training.draws import Draws, drawing_apis
@@ -38,6 +39,7 @@ Edit = tuple[int, int, str]
 _OTHERWISE = {
     clamped_gradients.WORD: clamped_gradients.clamped_gradients,
     written_categoricals.WORD: written_categoricals.written_categoricals,
+    unrolled_optimizers.WORD: unrolled_optimizers.unrolled_optimizers,
 }
 
 

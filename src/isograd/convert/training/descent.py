@@ -11,7 +11,7 @@ import re
 
 from isograd.convert.file import FileEdit
 from isograd.convert.training.model import Descent, Names
-from isograd.convert.training.paths import is_number, method_of, read_by
+from isograd.convert.training.paths import is_number, method_of, name_for, read_by
 
 _NO_GRAD = ("torch.no_grad", "torch.autograd.no_grad", "torch.autograd.grad_mode.no_grad")
 
@@ -32,7 +32,7 @@ def descent_of(statement: ast.stmt, file: FileEdit) -> Descent | None:
 
 def name_descent(descent: Descent, names: Names) -> None:
     """Names in the step for the network and, unless it is a number in the text, the rate."""
-    names.objects.setdefault(descent.network, descent.network.rpartition(".")[2])
+    names.objects.setdefault(descent.network, name_for(descent.network))
     if is_number(descent.rate):
         return
     name = re.sub(r"\W+", "_", descent.rate).strip("_") if descent.rate.isidentifier() else "rate"

@@ -18,6 +18,7 @@ from isograd.convert.training.paths import (
     bound_by,
     calls_in,
     method_of,
+    name_for,
     names_read,
     path_of,
     scope_of,
@@ -222,7 +223,7 @@ class _Naming:
         if isinstance(above, ast.Attribute) and is_method and self._lists(part, above):
             return
         self._look_at_method(part, path_of(above) if is_method else path)
-        self._add(self.names.objects, part, path.rpartition(".")[2] or path)
+        self._add(self.names.objects, part, name_for(path))
 
     def _lists(self, part: ast.expr, method: ast.Attribute) -> bool:
         """Whether it is a network's parameters that are gone through: no graph asks for them."""
@@ -230,7 +231,7 @@ class _Naming:
         is_asked = isinstance(call, ast.Call) and call.func is method
         if not is_asked or method.attr not in _LISTS or call.args or call.keywords:  # type: ignore[attr-defined]
             return False
-        self._add(self.names.objects, part, path_of(part).rpartition(".")[2])
+        self._add(self.names.objects, part, name_for(path_of(part)))
         places = self.names.places
         places[:] = [place for place in places if place[0] is not part]  # it goes with the call
         owner = self.names.objects[path_of(part)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import re
 from collections.abc import Iterable, Iterator
 
 from isograd.convert.file import FileEdit
@@ -23,6 +24,14 @@ def path_of(node: ast.AST) -> str:
         before = path_of(node.value)
         return f"{before}[{node.slice.value!r}]" if before else ""
     return ""
+
+
+def name_for(path: str) -> str:
+    """A name in a step for an object: `net` of `self.net`, `opts_0` of `opts[0]`."""
+    last = path.rpartition(".")[2]
+    if not last.isidentifier():
+        last = re.sub(r"\W+", "_", last).strip("_")
+    return last if last.isidentifier() else f"of_{last}"
 
 
 def is_number(text: str) -> bool:

@@ -33,6 +33,7 @@ from isograd.convert.training.paths import (
     calls_in,
     is_number,
     method_of,
+    name_for,
     path_of,
     scope_of,
     statement_call,
@@ -140,8 +141,7 @@ class _Reader:
         same = {*self.zeroed, *([clip.network] if clip is not None else [])}
         if self.descent is not None:
             name_descent(self.descent, names)
-        for network in sorted(same):
-            names.objects.setdefault(network, network.rpartition(".")[2])
+        names.objects |= {one: name_for(one) for one in sorted(same - {*names.objects})}
         if clip is not None and form is Form.FUSED and not is_number(clip.bound):
             names.inputs.setdefault(clip.bound, name_of_bound(clip, names))
         given = {*names.objects, optimizer, *self.beside, self.scaler}

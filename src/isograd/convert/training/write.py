@@ -14,7 +14,7 @@ from isograd.convert.file import FileEdit
 from isograd.convert.training.clipping import changing_bound
 from isograd.convert.training.model import Form, Phase, Share, StepPlan
 from isograd.convert.training.moved_text import MovedText
-from isograd.convert.training.paths import block_of, is_number, path_of, read_by
+from isograd.convert.training.paths import block_of, is_number, name_for, path_of, read_by
 from isograd.convert.training.placing import place_above
 
 #: The indentation of what stands in a function.
@@ -45,7 +45,7 @@ class Writer:
         names = self.plan.names.objects
         given = given or path
         if given not in names:
-            wanted = path.rpartition(".")[2]
+            wanted = name_for(path)
             taken = {*names.values(), *self.plan.names.inputs.values(), *self.outputs}
             names[given] = unused(wanted, taken)
         return names[given]

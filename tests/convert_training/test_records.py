@@ -289,7 +289,7 @@ EAGER = [
     pytest.param(
         "def last(out):\n    out.move_to_end('loss')\n",
         "s = self.s(self.l(x))\nreturn OrderedDict(loss=((s - y) ** 2).mean())",
-        "ordered_dict in Net is no part of a static graph. "
+        "Net is no part of a static graph (ordered_dict). "
         "An OrderedDict comes out of the static graph as a dictionary. Use a dictionary.",
         id="an OrderedDict whose order changes",
     ),

@@ -83,7 +83,7 @@ def test_a_block_that_computes_new_tensors_is_compiled(called: str, tmp_path: Pa
 
 def test_a_block_that_may_return_its_input_stays_eager(tmp_path: Path) -> None:
     (reason,) = _reasons(tmp_path, BLOCK=BLOCK.format("same"))
-    assert reason.startswith("with in Net is no part of a static graph")
+    assert reason.startswith("Net is no part of a static graph (with)")
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,7 @@ def refusals(
         if consequence(place.code) in (*SILENT, "refused"):
             where = place.cls or place.function
             at = ast.Pass(lineno=place.line, col_offset=place.column)
-            said = f"{place.code} in {where} is no part of a static graph"
+            said = f"{where} is no part of a static graph ({place.code})"
             rule = rules()[place.code]
             yield at, f"{said}. {rule.message} {rule.advice}"
     yield from unfound_defaults(tree)

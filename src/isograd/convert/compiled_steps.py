@@ -19,6 +19,7 @@ from isograd.convert.settings import Settings
 from isograd.convert.training import (
     clamped_gradients,
     moved_draws,
+    split_lines,
     toggled_marks,
     unrolled_optimizers,
     written_categoricals,
@@ -37,6 +38,7 @@ from isograd.scan.sources import Source
 Edit = tuple[int, int, str]
 #: What writes a file's text otherwise, by a word without which it has nothing to write.
 _OTHERWISE = {
+    split_lines.WORD: split_lines.split_lines,
     clamped_gradients.WORD: clamped_gradients.clamped_gradients,
     written_categoricals.WORD: written_categoricals.written_categoricals,
     unrolled_optimizers.WORD: unrolled_optimizers.unrolled_optimizers,

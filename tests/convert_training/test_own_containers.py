@@ -143,6 +143,42 @@ EAGER = {
         """,
         "the forward part holds *batch, which the compiler refuses",
     ),
+    "an element of a name that adds up": (
+        """
+        m = h.mean()
+        parts = [m]
+        parts[0] += F.cross_entropy(outs[0], y)
+        loss = m * 2 + parts[0]
+        """,
+        "the forward part writes to an attribute or an element",
+    ),
+    "a name of an element that adds up": (
+        """
+        parts = {"a": h.mean() * 1}
+        m = parts["a"]
+        parts["a"] += F.cross_entropy(outs[0], y)
+        loss = m * 2 + parts["a"]
+        """,
+        "the forward part writes to an attribute or an element",
+    ),
+    "a name that adds up behind": (
+        """
+        m = h.mean()
+        parts = {}
+        parts["a"] = m
+        m += F.cross_entropy(outs[0], y)
+        loss = m * 2 + parts["a"]
+        """,
+        "the forward part writes to an attribute or an element",
+    ),
+    "an element changed by a method": (
+        """
+        parts = {}
+        parts["a"] = F.cross_entropy(outs[0], y)
+        loss = parts["a"].mul_(0.5) + parts["a"]
+        """,
+        "the forward part writes to an attribute or an element",
+    ),
     "made before the loop": (
         """
         if step == 0:

@@ -6,6 +6,7 @@ import ast
 from dataclasses import dataclass, field
 
 from isograd.convert.file import FileEdit
+from isograd.convert.origins import view_of
 from isograd.convert.training.again import computed_again
 from isograd.convert.training.changes import changed_by, paths_read
 from isograd.convert.training.freedom import Freedom, tainted_in
@@ -31,6 +32,7 @@ from isograd.convert.training.turns import Turn
 _LEAVES = frozenset(
     "item numpy tolist backward cpu append print update write requires_grad_".split()
 )
+_FUNCTIONS = ("torch.nn.functional.", "torch.mean", "torch.sum", "torch.zeros", "torch.tensor")
 
 
 @dataclass
@@ -61,7 +63,7 @@ class ForwardPart:
         before = [s for s in self.units if s.lineno < backward.lineno]
         tainted = tainted_in(before, Freedom(self.file), self.earlier)
         needed, paths = read_by(loss), paths_read(loss)
-        self.containers = own_containers(before, self.file.tree)
+        self.containers = own_containers(before, self.file.tree, self._is_fresh)
         made: dict[ast.stmt, str] = {one: name for name, one in self.containers.made.items()}
         filled = {  # whose elements depend on what is learned
             name
@@ -87,6 +89,14 @@ class ForwardPart:
             self._look_inside(statement)
         self.statements = forward
         return forward
+
+    def _is_fresh(self, value: ast.expr) -> bool:
+        """Whether an expression makes a tensor of its own, or a number."""
+        if not isinstance(value, ast.Call):
+            return isinstance(value, (ast.Constant, ast.BinOp, ast.UnaryOp))
+        is_in_place = any(part.arg in ("inplace", "out") for part in value.keywords)
+        is_function = self.file.api_of_call(value).startswith(_FUNCTIONS) and not is_in_place
+        return is_function and view_of(value, self.file.views) is None
 
     def _filled(self, statement: ast.stmt) -> set[str]:
         return filled_in(statement, self.containers)

@@ -7,12 +7,14 @@ makes another dictionary, which an earlier name of it would not see.
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from isograd.convert.tree import Tree
 
 _MAKING = ("dict", "list")
-#: What the bases of a change may stand in; all else may keep the container.
+_KEEPING = (ast.Dict, ast.List, ast.Tuple)
+#: The keys and positions of what is put in.
 _KEY = (ast.Constant, ast.JoinedStr, ast.Name)
 
 
@@ -33,12 +35,16 @@ class OwnContainers:
         return name in self.made and (key is None or isinstance(key, _KEY))
 
 
-def own_containers(statements: list[ast.stmt], tree: Tree) -> OwnContainers:
+def own_containers(
+    statements: list[ast.stmt], tree: Tree, is_fresh: Callable[[ast.expr], bool]
+) -> OwnContainers:
     """The containers that statements of one level make once, and fill before they read them.
 
-    statements: those of a round, in their order.
+    statements: those of a round, in their order.  is_fresh: whether nothing but a container holds
+    the value of an expression that is put into it.
     """
     found = OwnContainers()
+    changed = _changed_in_place(statements)
     for statement in statements:
         name = _made_by(statement)
         if not name or name in found.made:
@@ -47,7 +53,8 @@ def own_containers(statements: list[ast.stmt], tree: Tree) -> OwnContainers:
         if not fills or fills[0].lineno <= statement.lineno:
             continue
         nodes = [n for s in statements for n in ast.walk(s) if getattr(n, "id", "") == name]
-        if _is_own(nodes, statement, fills, tree):
+        own = _is_own(nodes, statement, fills, tree)
+        if own and not _may_be_shared(nodes, fills, changed, tree, is_fresh):
             found.made[name] = statement
             found.fills[name] = fills
     return found
@@ -70,9 +77,72 @@ def _is_own(nodes: list[ast.AST], made: ast.stmt, fills: list[ast.stmt], tree: T
             is_filled = isinstance(parent, ast.Attribute) and _filled(tree.parents[parent])[0]
             if not (is_element or is_filled):
                 return False
-        elif isinstance(parent, (ast.Assign, ast.Dict, ast.List, ast.Tuple, ast.NamedExpr)):
+        elif isinstance(parent, (ast.Assign, *_KEEPING, ast.NamedExpr)):
             return False  # another name of it, or one that keeps it
     return True
+
+
+def _changed_in_place(statements: list[ast.stmt]) -> set[str]:
+    """The names whose tensors statements may change: `x += y`, `x.mul_(y)`."""
+    found = set[str]()
+    for node in (node for statement in statements for node in ast.walk(statement)):
+        if isinstance(node, ast.AugAssign):
+            found.add(getattr(node.target, "id", ""))
+        elif isinstance(node, ast.Attribute) and _is_in_place(node.attr):
+            found |= {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+    return found
+
+
+def _is_in_place(method: str) -> bool:
+    return method.endswith("_") and not method.endswith("__")
+
+
+def _may_be_shared(
+    nodes: list[ast.AST],
+    fills: list[ast.stmt],
+    changed: set[str],
+    tree: Tree,
+    is_fresh: Callable[[ast.expr], bool],
+) -> bool:
+    """Whether an element changes in place (`losses["a"] += x`) that another name may hold, too.
+
+    In a graph the change makes another tensor.  fills: the statements of the round that fill it;
+    what a loop among them reads may be read again.  changed: names of what else changes so.
+    """
+    put: list[ast.expr] = []
+    named, last = [0], 0
+    for node in nodes:
+        parent = tree.parents[node]
+        above = tree.parents[parent]
+        line: int = getattr(node, "lineno", 0)
+        if isinstance(parent, ast.Assign):
+            put += _elements(parent.value)
+        elif isinstance(parent, ast.Attribute) and isinstance(above, ast.Call):
+            put += above.args
+        elif not isinstance(parent, ast.Subscript):
+            continue
+        elif isinstance(above, ast.AugAssign) and above.target is parent:
+            last = max(last, *(s.end_lineno or 0 for s in fills if s.lineno <= line))
+        elif isinstance(above, ast.Assign):
+            put += [above.value] if parent in above.targets else []
+            named += [line] if above.value is parent else []
+        elif isinstance(above, (*_KEEPING, ast.IfExp, ast.NamedExpr)):
+            named.append(line)
+        elif isinstance(above, ast.Attribute) and _is_in_place(above.attr):
+            return True
+    kept = [value for value in put if not is_fresh(value)]
+    names = {part.id for one in kept for part in ast.walk(one) if isinstance(part, ast.Name)}
+    is_named = any(0 < line <= last for line in named)
+    return bool(names & changed) or (last > 0 and (is_named or bool(kept)))
+
+
+def _elements(made: ast.expr) -> list[ast.expr]:
+    """What a container is made with."""
+    if isinstance(made, ast.Dict):
+        return made.values
+    if isinstance(made, ast.Call):
+        return [*made.args, *(part.value for part in made.keywords)]
+    return [*getattr(made, "elts", [])]
 
 
 def _made_by(statement: ast.stmt) -> str:

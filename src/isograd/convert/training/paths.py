@@ -199,4 +199,6 @@ def _kept_by(node: ast.AST) -> list[ast.expr | None]:
         return [*node.elts]
     if isinstance(node, ast.Dict):
         return [*node.values]
+    if isinstance(node, ast.Call) and getattr(node.func, "attr", "") in ("append", "insert"):
+        return [*node.args]
     return [node.body, node.orelse] if isinstance(node, ast.IfExp) else []

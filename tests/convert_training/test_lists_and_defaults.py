@@ -148,18 +148,18 @@ SCALED = "def scaled(rate):\n    return lambda x, rate=rate: x * rate"
     [
         pytest.param(
             KEPT + "held = (kept, 2.0)\nx = x * held[1] + kept.pop() + held[0][-1]",
-            "", "", "", "static graph (list.pop)", id="a list that a tuple holds too",
+            "", "", "", "graph (list.pop)", id="a list that a tuple holds too",
         ),
         pytest.param(
-            KEPT + "other = kept\nx = x + kept.pop() + other[-1]", "", "", "", "static graph (list.pop)",
+            KEPT + "other = kept\nx = x + kept.pop() + other[-1]", "", "", "", "graph (list.pop)",
             id="a list with two names",
         ),
         pytest.param(
-            KEPT + "while len(kept) > 1:\n    x = x + kept.pop()", "", "", "", "static graph (list.pop)",
+            KEPT + "while len(kept) > 1:\n    x = x + kept.pop()", "", "", "", "graph (list.pop)",
             id="a while loop",
         ),
         pytest.param(
-            KEPT + "if x.sum() > 0:\n    x = x + kept.pop()", "", "", "", "static graph (list.pop)",
+            KEPT + "if x.sum() > 0:\n    x = x + kept.pop()", "", "", "", "graph (list.pop)",
             id="a branch that a tensor decides",
         ),
         pytest.param(

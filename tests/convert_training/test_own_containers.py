@@ -171,6 +171,16 @@ EAGER = {
         """,
         "the forward part writes to an attribute or an element",
     ),
+    "a name that a function changes behind": (
+        """
+        m = h.mean() - 1
+        parts = {}
+        parts["a"] = m
+        n = F.relu(m, inplace=True)
+        loss = n + parts["a"] + F.cross_entropy(outs[0], y)
+        """,
+        "the forward part writes to an attribute or an element",
+    ),
     "an element changed by a method": (
         """
         parts = {}

@@ -195,19 +195,19 @@ def is_taken_by_copy(node: ast.expr) -> bool:
 
 
 #: What begins the name of a function of the file among those of torch's functions.
-_OWN = "isograd"
+_OWN = "isograd."
 
 
 def own_name(position: int, parameter: str, reach: Reach) -> str:
     """The name of a function of the file whose result is one with the argument of a parameter."""
-    return f"{_OWN}.{position}.{parameter}.{reach.name.lower()}"
+    return f"{_OWN}{position}.{parameter}.{reach.name.lower()}"
 
 
 def argument_of_own(call: ast.Call, name: str) -> tuple[ast.expr, Reach] | None:
     """The argument that a function of the file returns as it is or a view of, by its `own_name`."""
-    parts = name.split(".")
-    if parts[0] != _OWN:
+    if not name.startswith(_OWN):
         return None
+    parts = name.split(".")
     position = int(parts[1])
     before = call.args[: position + 1]
     if len(before) > position and not any(isinstance(one, ast.Starred) for one in before):

@@ -32,7 +32,9 @@ from isograd.convert.training.turns import Turn
 _LEAVES = frozenset(
     "item numpy tolist backward cpu append print update write requires_grad_".split()
 )
-_FUNCTIONS = ("torch.nn.functional.", "torch.mean", "torch.sum", "torch.zeros", "torch.tensor")
+#: Functions whose result is a tensor of its own, unless it is a view.
+_FUNCTIONS = "torch.nn.functional."
+_MAKING = frozenset(f"torch.{name}" for name in "mean sum zeros zeros_like tensor".split())
 
 
 @dataclass
@@ -63,7 +65,7 @@ class ForwardPart:
         before = [s for s in self.units if s.lineno < backward.lineno]
         tainted = tainted_in(before, Freedom(self.file), self.earlier)
         needed, paths = read_by(loss), paths_read(loss)
-        self.containers = own_containers(before, self.file.tree, self._is_fresh)
+        self.containers = own_containers(before, self.file, self._is_fresh)
         made: dict[ast.stmt, str] = {one: name for name, one in self.containers.made.items()}
         filled = {  # whose elements depend on what is learned
             name
@@ -95,8 +97,9 @@ class ForwardPart:
         if not isinstance(value, ast.Call):
             return isinstance(value, (ast.Constant, ast.BinOp, ast.UnaryOp))
         is_in_place = any(part.arg in ("inplace", "out") for part in value.keywords)
-        is_function = self.file.api_of_call(value).startswith(_FUNCTIONS) and not is_in_place
-        return is_function and view_of(value, self.file.views) is None
+        api = self.file.api_of_call(value)
+        is_function = api.startswith(_FUNCTIONS) or api in _MAKING
+        return is_function and not is_in_place and view_of(value, self.file.views) is None
 
     def _filled(self, statement: ast.stmt) -> set[str]:
         return filled_in(statement, self.containers)

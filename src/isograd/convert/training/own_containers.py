@@ -10,6 +10,8 @@ import ast
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from isograd.convert.file import FileEdit
+from isograd.convert.training.changes import changed_by
 from isograd.convert.tree import Tree
 
 _MAKING = ("dict", "list")
@@ -36,15 +38,15 @@ class OwnContainers:
 
 
 def own_containers(
-    statements: list[ast.stmt], tree: Tree, is_fresh: Callable[[ast.expr], bool]
+    statements: list[ast.stmt], file: FileEdit, is_fresh: Callable[[ast.expr], bool]
 ) -> OwnContainers:
     """The containers that statements of one level make once, and fill before they read them.
 
     statements: those of a round, in their order.  is_fresh: whether nothing but a container holds
     the value of an expression that is put into it.
     """
-    found = OwnContainers()
-    changed = _changed_in_place(statements)
+    found, tree = OwnContainers(), file.tree
+    changed = _changed_in_place(statements, file)
     for statement in statements:
         name = _made_by(statement)
         if not name or name in found.made:
@@ -82,15 +84,18 @@ def _is_own(nodes: list[ast.AST], made: ast.stmt, fills: list[ast.stmt], tree: T
     return True
 
 
-def _changed_in_place(statements: list[ast.stmt]) -> set[str]:
-    """The names whose tensors statements may change: `x += y`, `x.mul_(y)`."""
+def _changed_in_place(statements: list[ast.stmt], file: FileEdit) -> set[str]:
+    """The names whose tensors statements may change: `x += y`, `x.mul_(y)`, `relu(x, inplace=True)`.
+
+    What is put into a container changes no tensor.
+    """
     found = set[str]()
-    for node in (node for statement in statements for node in ast.walk(statement)):
-        if isinstance(node, ast.AugAssign):
-            found.add(getattr(node.target, "id", ""))
-        elif isinstance(node, ast.Attribute) and _is_in_place(node.attr):
-            found |= {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
-    return found
+    for statement in statements:
+        found |= changed_by(statement, file)
+        for node in ast.walk(statement):
+            if isinstance(node, ast.AugAssign):
+                found.add(getattr(node.target, "id", ""))
+    return found - {_made_by(statement) for statement in statements}
 
 
 def _is_in_place(method: str) -> bool:

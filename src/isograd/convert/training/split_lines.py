@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from isograd.convert.text import Text
+from isograd.convert.training.paths import method_of, statement_call
 from isograd.static_graph.scope import below
 
 #: A text without this has no such lines.
@@ -29,7 +30,7 @@ def split_lines(text: str, tree: ast.Module) -> list[tuple[int, int, str]]:
     for node in below(tree):
         for block in _blocks(node):
             if any(map(_takes_gradients, block)):
-                found += _edits(node, block, places)
+                found += _edits(block, places)
     return found
 
 
@@ -41,12 +42,10 @@ def _blocks(node: ast.AST) -> Iterator[list[ast.stmt]]:
 
 
 def _takes_gradients(statement: ast.stmt) -> bool:
-    call = statement.value if isinstance(statement, ast.Expr) else None
-    method = call.func if isinstance(call, ast.Call) else None
-    return isinstance(method, ast.Attribute) and method.attr in _TAKING
+    return method_of(statement_call(statement) or statement)[1] in _TAKING
 
 
-def _edits(owner: ast.AST, block: list[ast.stmt], text: Text) -> Iterator[tuple[int, int, str]]:
+def _edits(block: list[ast.stmt], text: Text) -> Iterator[tuple[int, int, str]]:
     """Line ends between the statements of a block, and before the first behind a colon."""
     first, start = block[0], text.span(block[0])[0]
     is_inline = bool(text.original[text.line_start(first.lineno) : start].strip())

@@ -85,7 +85,7 @@ def _is_own(nodes: list[ast.AST], made: ast.stmt, fills: list[ast.stmt], tree: T
 
 
 def _changed_in_place(statements: list[ast.stmt], file: FileEdit) -> set[str]:
-    """The names whose tensors statements may change: `x += y`, `x.mul_(y)`, `relu(x, inplace=True)`.
+    """Names whose tensors may change: `x += y`, `x.mul_(y)`, `relu(x, inplace=True)`.
 
     What is put into a container changes no tensor.
     """

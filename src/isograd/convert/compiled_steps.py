@@ -22,7 +22,7 @@ from isograd.convert.training import (
     split_lines,
     toggled_marks,
     unrolled_optimizers,
-    written_categoricals,
+    written_distributions,
 )
 from isograd.convert.training.draws import Draws, drawing_apis
 from isograd.convert.training.inner_gradient_places import API
@@ -40,7 +40,7 @@ Edit = tuple[int, int, str]
 _OTHERWISE = {
     split_lines.WORD: split_lines.split_lines,
     clamped_gradients.WORD: clamped_gradients.clamped_gradients,
-    written_categoricals.WORD: written_categoricals.written_categoricals,
+    written_distributions.WORD: written_distributions.written_distributions,
     unrolled_optimizers.WORD: unrolled_optimizers.unrolled_optimizers,
 }
 

@@ -10,7 +10,7 @@ from isograd.convert.origins import view_of
 from isograd.convert.training.again import computed_again
 from isograd.convert.training.changes import changed_by, paths_read
 from isograd.convert.training.freedom import Freedom, tainted_in
-from isograd.convert.training.model import EagerError, Names, Repeated
+from isograd.convert.training.model import EagerError, Names, Repeated, Share
 from isograd.convert.training.own_containers import (
     OwnContainers,
     conditions_of,
@@ -27,6 +27,7 @@ from isograd.convert.training.paths import (
     read_by,
 )
 from isograd.convert.training.turns import Turn
+from isograd.convert.training.waiting_statements import waiting_statements
 
 #: Values that leave the graph; Python's own side effects; what changes what learns.
 _LEAVES = frozenset(
@@ -59,6 +60,8 @@ class ForwardPart:
     again: list[ast.stmt] = field(default_factory=list)
     #: What the part makes and fills.
     containers: OwnContainers = field(default_factory=OwnContainers)
+    #: What stands behind the call of the step, and stood between the part's statements.
+    waiting: tuple[ast.stmt, ...] = ()
 
     def find(self, backward: ast.stmt, loss: ast.expr) -> list[ast.stmt]:
         """The statements on which the loss depends, and through which gradients may flow."""
@@ -203,7 +206,10 @@ class ForwardPart:
         is_early = any(  # at the last statement an input would have its later value
             self._changes(s, part) for s in behind for part in forward if part.lineno < s.lineno
         )
-        if not is_early and not any(read_by(s) & bound for s in behind):
+        can_wait = self.turn.is_alone and self.turn.share is Share.WHOLE and not is_early
+        waiting = waiting_statements(behind, forward, bound, self.file) if can_wait else None
+        if waiting is not None or not (is_early or any(read_by(s) & bound for s in behind)):
+            self.waiting = tuple(waiting or ())
             self._look_at_ends(forward[-1], backward)
             return forward[-1]
         self._look_at_ends(forward[0], backward)

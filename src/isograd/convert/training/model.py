@@ -195,6 +195,7 @@ class StepPlan:
     versions: later values of names whose earlier ones are read between.
     share: whether the step takes the gradients of other losses, too, or leaves its own to them.
     again: what the forward part begins with, though the text has it before an earlier step.
+    waiting: what stands behind the call of the step, and stood between the forward part's lines.
     """
 
     loop: Repeated
@@ -221,6 +222,7 @@ class StepPlan:
     versions: tuple[Version, ...] = ()
     share: Share = Share.WHOLE
     again: Again = field(default_factory=Again)
+    waiting: tuple[ast.stmt, ...] = ()
 
     @property
     def computed(self) -> tuple[ast.stmt, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import textwrap
+from collections.abc import Iterable
 
 from isograd.convert.text import Text
 from isograd.convert.training.model import StepPlan
@@ -20,6 +21,11 @@ class MovedText:
     def moved(self, statement: ast.stmt) -> str:
         """A statement with its names in the step, without the indentation of its place."""
         return self.dedented(statement, self.replaced(statement))
+
+    def unchanged(self, statements: Iterable[ast.stmt]) -> list[str]:
+        """The lines of statements as they were, without the indentation of their place."""
+        own = ((s, self.text.original[slice(*self.text.span(s))]) for s in statements)
+        return [line for pair in own for line in self.dedented(*pair).splitlines()]
 
     def dedented(self, statement: ast.stmt, own: str) -> str:
         """A statement's text without the indentation of its place."""

@@ -151,7 +151,7 @@ class _Reader:
             self.loop, form, tuple(forward), at, loss, tuple(outputs), frozenset(carried),
             names, optimizer, self.scaler, clip, update, tuple(self.removed), tuple(self.scaling),
             tuple(sorted(same)), is_renewed, self.branches, self.descent,
-            self.zeroes_late, self.beside, self.phase, tuple(versions), self.turn.share, again,
+            self.zeroes_late, self.beside, self.phase, tuple(versions), self.turn.share, again, part.waiting,
         )  # fmt: skip
 
     # ---- the loop and the calls that make it a step

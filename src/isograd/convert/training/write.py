@@ -56,7 +56,7 @@ class Writer:
     def _removed(self) -> list[ast.stmt]:
         """What becomes part of the step, outermost statements."""
         plan, above = self.plan, self.plan.branches or self.plan.phase
-        parts = dict.fromkeys((*plan.forward, *plan.removed, *plan.scaling))
+        parts = dict.fromkeys((*plan.forward, *plan.removed, *plan.scaling, *plan.waiting))
         if above is None:
             return list(parts)
         end = above.statement.end_lineno or 0
@@ -107,6 +107,7 @@ class Writer:
         if plan.clip is not None and plan.keeps_norm:
             results.append(plan.clip.result)
             behind += [plan.clip.behind] if plan.clip.behind else []
+        behind += self.moved.unchanged(plan.waiting)
         call = f"{self.step}({inputs})"
         return [f"{', '.join(results)} = {call}" if results else call, *behind]
 

@@ -1,4 +1,4 @@
-"""`Categorical` in a compiled step: a static graph takes its densities, and no objects."""
+"""Distributions in a compiled step: a static graph takes their densities, and no objects."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ class Policy(nn.Module):
     def __init__(self):
         super().__init__()
         self.body, self.head = make(1), make(2)
+        self.scale = nn.Parameter(torch.zeros(1, 4))
 
     def forward(self, x):
         return self.head(torch.tanh(self.body(x)))
@@ -28,6 +29,18 @@ class Policy(nn.Module):
     def evaluate(self, x, action):
         dist = Categorical(torch.softmax(self.forward(x), -1))
         return dist.log_prob(action), dist.entropy()
+
+    def act(self, x, action=None):
+        dist = Categorical(logits=self.forward(x))
+        if action is None:
+            action = dist.sample()
+        return action, dist.log_prob(action), dist.entropy()
+
+    def move(self, x, action=None):
+        dist = torch.distributions.Normal(self.forward(x), self.scale.exp())
+        if action is None:
+            action = dist.sample()
+        return action, dist.log_prob(action).sum(1), dist.entropy().sum(1)
 
 
 net = Policy()
@@ -84,6 +97,15 @@ ASKED = "log_prob, entropy = dist.log_prob(actions), dist.entropy()"
             id="several actions for each state",
         ),
         pytest.param("log_prob, entropy = net.evaluate(states, actions)", id="in a method"),
+        pytest.param(
+            "_, log_prob, entropy = net.act(states, actions)", id="drawn where none is given"
+        ),
+        pytest.param("_, log_prob, entropy = net.move(states, states.sin())", id="a normal one"),
+        pytest.param(
+            "dist = torch.distributions.Normal(loc=net(states), scale=0.5)\n"
+            "log_prob, entropy = dist.log_prob(value=states).sum(1), dist.entropy().sum(1)",
+            id="of one deviation",
+        ),
     ],
 )
 def test_log_prob_and_entropy_are_compiled(forward: str, tmp_path: Path) -> None:
@@ -96,6 +118,18 @@ def test_what_draws_outside_of_the_step_keeps_its_distribution(tmp_path: Path) -
     late = "print(act(X).sum().item())"
     forward = f"dist = Categorical(logits=net(states))\n{ASKED}"
     assert _reasons(tmp_path, forward, helpers, late) == []
+
+
+def test_draws_of_a_function_are_of_its_distribution(tmp_path: Path) -> None:
+    late = (
+        "bold = Policy()\nbold.head.weight.data.mul_(200.0)\nbold.head.bias.data.mul_(200.0)\n"
+        "print(bold.act(X[0])[0].sum().item())\n"
+        "with torch.no_grad():\n    net.scale.fill_(-20.0)\n"
+        "print(net.move(X[0])[0].sum().item())"
+    )
+    forward = "_, log_prob, entropy = net.act(states, actions)\n"
+    forward += "log_prob = log_prob + net.move(states, states)[1]"
+    assert _reasons(tmp_path, forward, late=late) == []
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,11 @@
-"""`Categorical(logits=x)` whose names are only asked for `log_prob` and `entropy`, as functions.
+"""Distributions whose names are only asked for `log_prob`, `entropy` and draws, as functions.
 
 distribution = Categorical(logits=network(state))
 loss = -(distribution.log_prob(action) * advantage).mean() - 0.01 * distribution.entropy().mean()
 
-A static graph makes no objects of tensors.  In place of the distribution the name holds the
-logarithms of its probabilities, or the probabilities where it was made of these.
+A static graph makes no objects of tensors.  In place of a `Categorical` the name holds the
+logarithms of its probabilities, or the probabilities where it was made of these; in place of a
+`Normal` its mean and its deviation.
 """
 
 from __future__ import annotations
@@ -17,8 +18,15 @@ from isograd.convert.text import Text
 from isograd.convert.tree import Tree, read_tree
 from isograd.static_graph.scope import FileScope
 
-WORD = "Categorical"
-_APIS = ("torch.distributions.Categorical", "torch.distributions.categorical.Categorical")
+WORD = "distributions"
+#: What a distribution may be made of, by its class, with what it is called for that.
+_MADE_OF = {
+    "Categorical": {("probs",): "probs", ("logits",): "logits"},
+    "Normal": {("loc", "scale"): "normal"},
+}
+_PACKAGE = "torch.distributions."
+#: The function that makes what a name holds.
+_MAKERS = {"logits": "logits_of_classes", "probs": "probs_of_classes", "normal": "loc_and_scale"}
 #: The functions by what a distribution is made of, with those that they call.
 _FUNCTIONS = {
     "logits_of_classes": """
@@ -50,6 +58,48 @@ def log_prob_by_probs(probs: torch.Tensor, value: torch.Tensor):
     is_class = torch.arange(probs.shape[-1]) == value.unsqueeze(-1)
     return torch.where(is_class, logits, torch.zeros_like(logits)).sum(-1)
 """,
+    "sample_by_logits": """
+def sample_by_logits(logits: torch.Tensor):
+    \"\"\"A class for each row of the logarithms of probabilities.\"\"\"
+    rows = torch.exp(logits.detach()).reshape(-1, logits.shape[-1])
+    return torch.multinomial(rows, 1, True).reshape(logits.shape[:-1])
+""",
+    "sample_by_probs": """
+def sample_by_probs(probs: torch.Tensor):
+    \"\"\"A class for each row of probabilities.\"\"\"
+    rows = probs.detach().reshape(-1, probs.shape[-1])
+    return torch.multinomial(rows, 1, True).reshape(probs.shape[:-1])
+""",
+    "loc_and_scale": """
+def loc_and_scale(loc: torch.Tensor, scale: torch.Tensor):
+    \"\"\"The mean and the deviation of a normal distribution, of one shape.\"\"\"
+    scale = scale * torch.ones_like(loc)
+    return loc * torch.ones_like(scale), scale
+""",
+    "log_prob_by_normal": """
+def log_prob_by_normal(normal: tuple[torch.Tensor, torch.Tensor], value: torch.Tensor):
+    \"\"\"The logarithm of the density of a normal distribution.\"\"\"
+    loc, scale = normal
+    return -((value - loc) ** 2) / (2 * scale**2) - torch.log(scale) - 0.9189385332046727
+""",
+    "entropy_by_normal": """
+def entropy_by_normal(normal: tuple[torch.Tensor, torch.Tensor]):
+    \"\"\"The entropy of a normal distribution.\"\"\"
+    loc, scale = normal
+    return 1.4189385332046727 + torch.log(scale)
+""",
+    "rsample_by_normal": """
+def rsample_by_normal(normal: tuple[torch.Tensor, torch.Tensor]):
+    \"\"\"A draw of a normal distribution, through which gradients go.\"\"\"
+    loc, scale = normal
+    return loc + scale * torch.randn_like(loc)
+""",
+    "sample_by_normal": """
+def sample_by_normal(normal: tuple[torch.Tensor, torch.Tensor]):
+    \"\"\"A draw of a normal distribution.\"\"\"
+    loc, scale = normal
+    return (loc + scale * torch.randn_like(loc)).detach()
+""",
     "entropy_by_probs": """
 def entropy_by_probs(probs: torch.Tensor):
     \"\"\"The mean of the negated logarithms of probabilities.\"\"\"
@@ -57,19 +107,20 @@ def entropy_by_probs(probs: torch.Tensor):
     return -(torch.log(torch.clamp(probs, eps, 1 - eps)) * probs).sum(-1)
 """,
 }
-_METHODS = {"log_prob": ("value",), "entropy": ()}
+_METHODS = {"log_prob": ("value",), "entropy": (), "sample": (), "rsample": ()}
+_DENSITIES = ("log_prob", "entropy")
 
 
 @dataclass(frozen=True)
 class _Name:
-    """A name of one scope that holds nothing but such distributions; kind: logits or probs."""
+    """A name of one scope that holds nothing but such distributions; kind: of what they are."""
 
     made: tuple[ast.Call, ...]
     asked: tuple[ast.Call, ...]
     kind: str
 
 
-def written_categoricals(text: str, tree: ast.Module) -> list[tuple[int, int, str]]:
+def written_distributions(text: str, tree: ast.Module) -> list[tuple[int, int, str]]:
     """The edits of a file that write its distributions as functions of tensors."""
     return _Writer(read_tree(tree, frozenset()), Text(text)).edits()
 
@@ -150,12 +201,15 @@ class _Writer:
                 return None
             kinds.add(_kind_of(value, file))
             made.append(value)
-        if len(kinds) != 1 or "" in kinds or not asked:
+        methods = {call.func.attr for call in asked}  # type: ignore[attr-defined] # as `_asked` says
+        if len(kinds) != 1 or "" in kinds or methods.isdisjoint(_DENSITIES):
             return None
-        return _Name(tuple(made), tuple(asked), *kinds)
+        (kind,) = kinds
+        has_all = all(f"{method}_by_{kind}" in _FUNCTIONS for method in methods)
+        return _Name(tuple(made), tuple(asked), kind) if has_all else None
 
     def _asked(self, method: ast.AST) -> ast.Call | None:
-        """The call of `log_prob` or `entropy` of a name."""
+        """The call of a method of a name that a function replaces."""
         call = self.tree.parents.get(method)
         is_method = isinstance(method, ast.Attribute) and method.attr in _METHODS
         if not is_method or not isinstance(call, ast.Call) or call.func is not method:
@@ -166,7 +220,7 @@ class _Writer:
 
     def _edits(self, name: _Name) -> Iterator[tuple[int, int, str]]:
         for call in name.made:
-            yield (*self.text.span(call.func), self._function(f"{name.kind}_of_classes", call))
+            yield (*self.text.span(call.func), self._function(_MAKERS[name.kind], call))
         for call in name.asked:
             assert isinstance(call.func, ast.Attribute)
             own = self.text.original[slice(*self.text.span(call.func.value))]
@@ -192,9 +246,12 @@ class _Writer:
 
 def _kind_of(call: ast.Call, file: FileScope) -> str:
     """What a distribution is made of; empty where it is none of these."""
-    given = [*("probs" for _ in call.args), *(part.arg or "" for part in call.keywords)]
+    api = file.qualified(call.func)
+    made_of = _MADE_OF.get(api.rpartition(".")[2], {}) if api.startswith(_PACKAGE) else {}
+    longest = max(made_of, key=len, default=())
+    given = (*longest[: len(call.args)], *(part.arg or "" for part in call.keywords))
     has_star = any(isinstance(part, ast.Starred) for part in call.args)
-    if file.qualified(call.func) not in _APIS or has_star or given not in (["probs"], ["logits"]):
+    if has_star or given not in made_of or len(call.args) > len(longest):
         return ""
-    is_none = isinstance((call.args or [part.value for part in call.keywords])[0], ast.Constant)
-    return "" if is_none else given[0]
+    first = call.args[0] if call.args else call.keywords[0].value
+    return "" if isinstance(first, ast.Constant) else made_of[given]

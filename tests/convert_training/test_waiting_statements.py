@@ -58,7 +58,7 @@ EAGER = {
         shares.append(picked.max().item())
         weight = weights[number] * shares[-1]
         """,
-        "what it reads or binds",
+        "the forward part",
     ),
     "Python may see the order": (
         """

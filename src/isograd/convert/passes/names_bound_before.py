@@ -8,6 +8,7 @@ from isograd.convert.analysis.unbound_reads import unbound_reads
 from isograd.convert.file import FileEdit
 from isograd.convert.passes.example import Example
 from isograd.convert.passes.reach_of_writes import is_in_forward
+from isograd.convert.training.record_writing import is_maker
 
 
 class NamesBoundBefore:
@@ -66,10 +67,15 @@ class NamesBoundBefore:
     def convert(self, node: ast.AST, file: FileEdit) -> bool:
         """Bind to None what no path before binds; torch raises an error for it where none does."""
         assert isinstance(node, ast.FunctionDef)
-        if file.tree.function(node.body[0]) is not node or not is_in_forward(node.body[0], file):
+        if file.tree.function(node.body[0]) is not node:
+            return False
+        if not is_in_forward(node.body[0], file) and not file.settings.compiles_steps:
             return False
         lines: dict[ast.stmt, list[str]] = {}
-        for name, place in unbound_reads(node).items():
+        unbound = unbound_reads(node)
+        if unbound and not is_in_forward(node.body[0], file) and not _is_run_by_step(node, file):
+            return False
+        for name, place in unbound.items():
             lines.setdefault(place, []).append(f"{name} = None")
         text = file.text
         for place, added in lines.items():
@@ -78,3 +84,18 @@ class NamesBoundBefore:
             if not indent.strip():  # else it shares its line with others
                 text.insert(start, "".join(f"{indent}{one}{text.newline}" for one in added))
         return False
+
+
+def _is_run_by_step(function: ast.FunctionDef, file: FileEdit) -> bool:
+    """Whether a function is part of a compiled step of the file, or one calls it by its name."""
+    functions = file.tree.of(ast.FunctionDef)
+    waiting: list[ast.AST] = [*filter(is_maker, functions)]
+    seen = set[ast.AST]()
+    while waiting:
+        one = waiting.pop()
+        if one in seen:
+            continue
+        seen.add(one)
+        called = {getattr(node, "id", "") for node in file.tree.walked(one)}
+        waiting += [other for other in functions if other.name in called]
+    return not seen.isdisjoint((function, *file.tree.above(function)))

@@ -39,8 +39,10 @@ def graphs_given(
                 where = f"{index.file(wrapper[0])}, line {wrapper[0].lineno}"
                 said = f"{ast.unparse(node)} is a {wrapper[1]}, no optimizer of torch's: {where}"
                 yield file.file, node, said
+        is_function = isinstance(plan.loop, ast.FunctionDef)
+        inside = {node for one in plan.computed for node in ast.walk(one)} if is_function else set()
         for node in _inputs(plan, file):
-            found = graphs.source(node, plan.loop)
+            found = graphs.source(node, plan.loop, inside)
             if found is None or not (found.is_known or found.given):
                 continue
             at = found.given or found.node

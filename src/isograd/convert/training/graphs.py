@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import PurePath
 
@@ -86,16 +86,20 @@ class Graphs:
     reading: Callable[[str], FileEdit | None]
     _files: dict[str, FileEdit | None] = field(default_factory=dict)
     _round: ast.AST | None = None
+    _inside: Collection[ast.AST] = ()
 
     def __post_init__(self) -> None:
         self._bound = ReachingValues(self.index)
 
-    def source(self, node: ast.expr, around: ast.AST) -> Source | None:
+    def source(
+        self, node: ast.expr, around: ast.AST, inside: Collection[ast.AST] = ()
+    ) -> Source | None:
         """The first that is found of what a value may owe its graph to; None where it has none.
 
-        around: the function that takes the value; what its calls give has to be known.
+        around: the function that takes the value; what its calls give has to be known.  inside: the
+        statements of the step, which bind nothing that goes into it.
         """
-        self._round = around
+        self._round, self._inside = around, inside
         waiting: list[_Part] = [_Part(node)]
         seen: set[_Part] = set()
         unknown: Source | None = None
@@ -183,7 +187,7 @@ class Graphs:
             values = [value for _, value in self._bound.bindings(node.id, scope)]
             is_given = node.id in parameters_of(scope)
             if is_own:
-                values, is_open = self._bound.reaching(node, scope)
+                values, is_open = self._bound.reaching(node, scope, self._inside)
                 is_given = is_given and is_open
             yield from (part.next(value, is_called=part.is_called) for value in values)
             if is_given:

@@ -196,6 +196,7 @@ class StepPlan:
     share: whether the step takes the gradients of other losses, too, or leaves its own to them.
     again: what the forward part begins with, though the text has it before an earlier step.
     waiting: what stands behind the call of the step, and stood between the forward part's lines.
+    zeroed_for: networks that are zeroed in place of the gradients which the optimizer holds.
     """
 
     loop: Repeated
@@ -223,6 +224,7 @@ class StepPlan:
     share: Share = Share.WHOLE
     again: Again = field(default_factory=Again)
     waiting: tuple[ast.stmt, ...] = ()
+    zeroed_for: tuple[ast.expr, ...] = ()
 
     @property
     def computed(self) -> tuple[ast.stmt, ...]:

@@ -21,6 +21,7 @@ from isograd.convert.training.paths import (
     name_for,
     names_read,
     path_of,
+    read_by,
     scope_of,
 )
 from isograd.convert.training.reported import reported_by, without_effects
@@ -122,6 +123,8 @@ class _Naming:
             return
         own = self.names.attributes.get(name, "")
         if not own and not self._is_bound_before(name, node.lineno):
+            if self._is_bound_by_a_loop(name):
+                return  # Without a round of that, it has no value in torch either.
             raise EagerError(node, f"{name} may have no value in the first round")
         self.names.inputs.setdefault(name, own or name)
 
@@ -135,8 +138,16 @@ class _Naming:
             and isinstance(node.ctx, ast.Store)
             and node.lineno <= line
             and node not in others
+            and self.file.tree.scope(node) is self.scope
             for node in nodes
         )
+
+    def _is_bound_by_a_loop(self, name: str) -> bool:
+        """Whether the body of a loop binds a name, and nothing before that reads it."""
+        first = next(s for s in self.forward if name in bound_by(s) | read_by(s))
+        body = first.body if isinstance(first, ast.For) else []
+        binding = next((s for s in body if name in bound_by(s) | read_by(s)), None)
+        return isinstance(binding, ast.Assign) and name not in read_by(binding)
 
     def _name(self, node: ast.Name) -> None:
         if node.id in self.bound:

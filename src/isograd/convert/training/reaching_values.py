@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from isograd.convert.training.index import Index
@@ -19,9 +19,14 @@ class ReachingValues:
 
     index: Index
 
-    def reaching(self, node: ast.Name, scope: ast.AST) -> tuple[list[ast.expr], bool]:
-        """What a name may have been bound to when it is read, and whether that may be nothing."""
-        bindings = [*self.bindings(node.id, scope)]
+    def reaching(
+        self, node: ast.Name, scope: ast.AST, inside: Collection[ast.AST] = ()
+    ) -> tuple[list[ast.expr], bool]:
+        """What a name may have been bound to when it is read, and whether that may be nothing.
+
+        inside: statements whose bindings do not count.
+        """
+        bindings = [one for one in self.bindings(node.id, scope) if one[0] not in inside]
         inner: ast.AST = node
         for above in self.index.above(node):
             for made in getattr(above, "generators", ()):

@@ -50,6 +50,12 @@ from isograd.convert.training.turns import (
     turn_of,
 )
 from isograd.convert.training.versions import later_versions
+from isograd.convert.training.zeroing import (
+    held_zeroing,
+    steps_of_one,
+    zeroed_paths,
+    zeroing_statements,
+)
 
 
 def backward_calls(file: FileEdit) -> list[ast.Call]:
@@ -87,6 +93,8 @@ class _Reader:
     #: Statements behind the loop that take the gradients of all its rounds.
     behind: list[ast.stmt] = field(default_factory=list)
     zeroed: tuple[str, ...] = ()
+    #: Networks that are zeroed in place of what the optimizer holds.
+    zeroed_for: tuple[ast.expr, ...] = ()
     branches: Branches | None = None
     descent: Descent | None = None
     zeroes_late: bool = False
@@ -151,7 +159,8 @@ class _Reader:
             self.loop, form, tuple(forward), at, loss, tuple(outputs), frozenset(carried),
             names, optimizer, self.scaler, clip, update, tuple(self.removed), tuple(self.scaling),
             tuple(sorted(same)), is_renewed, self.branches, self.descent,
-            self.zeroes_late, self.beside, self.phase, tuple(versions), self.turn.share, again, part.waiting,
+            self.zeroes_late, self.beside, self.phase, tuple(versions), self.turn.share, again,
+            part.waiting, self.zeroed_for,
         )  # fmt: skip
 
     # ---- the loop and the calls that make it a step
@@ -195,9 +204,6 @@ class _Reader:
     @property
     def _scope(self) -> ast.AST:
         return scope_of(self.loop, self.file)
-
-    def _zeroed_paths(self) -> set[str]:
-        return {path for path, m in map(method_of, calls_in([self._scope])) if m == "zero_grad"}
 
     def _optimizers(self) -> set[str]:
         return optimizers_in(calls_in([self._scope]), self.file)
@@ -250,15 +256,15 @@ class _Reader:
                 if method_of(c) == (self.scaler, "step") and len(c.args) == 1
             ]
         else:
-            zeroed = self._zeroed_paths() if self.turn.is_alone else self._optimizers()
+            zeroed = zeroed_paths(self._scope) if self.turn.is_alone else self._optimizers()
             stepped = [
                 path
                 for c in self._calls()
                 for path, method in [method_of(c)]
                 if method == "step" and not c.args and path in zeroed
             ]
-            if not stepped and zeroed:
-                stepped = self._steps_of_one()
+            if not stepped and zeroed and self.turn.is_alone:
+                stepped = steps_of_one(self._calls(), self.file)
         if not stepped and self._descends():
             return ""
         if not stepped and self._reach_behind():
@@ -288,11 +294,6 @@ class _Reader:
         found = [one for unit in self.units for one in [descent_of(unit, self.file)] if one]
         self.descent = found[0] if len(found) == 1 and self.turn.is_alone else None
         return self.descent is not None
-
-    def _steps_of_one(self) -> list[str]:
-        """The optimizer where `model.zero_grad()` zeroes: nothing else in the loop has a step()."""
-        steps = [path for path, method in map(method_of, self._calls()) if method == "step"]
-        return steps if len(steps) == 1 and self.turn.is_alone else []
 
     def _update(self, optimizer: str, backward: ast.stmt) -> tuple[ast.stmt, Form]:
         if self.turn.share in (Share.FIRST, Share.NEXT):
@@ -364,22 +365,16 @@ class _Reader:
     def _zeroed(self, optimizer: str, form: Form) -> None:
         """In the fused form every round begins without gradients; else the optimizer holds them."""
         if form is Form.HELD:
-            for call in calls_in([self._scope]):
-                if method_of(call)[1] == "zero_grad" and method_of(call)[0] != optimizer:
-                    raise EagerError(call, "gradients are zeroed elsewhere than in the optimizer")
+            self.zeroed_for = held_zeroing(self._scope, optimizer, self.file)
+            self.zeroed = tuple({path_of(network) for network in self.zeroed_for})
             return
-        found = [
-            s
-            for s in (
-                *self.loop.body,
-                *(self.branches.scaled if self.branches else ()),
-                *(self.phase.inside if self.phase else ()),
-                *(self.block.body if self.block else ()),
-            )
-            for call in [statement_call(s)]
-            if call is not None and method_of(call)[1] == "zero_grad"
-            if self.turn.is_of_step(call)
-        ]
+        body = (
+            *self.loop.body,
+            *(self.branches.scaled if self.branches else ()),
+            *(self.phase.inside if self.phase else ()),
+            *(self.block.body if self.block else ()),
+        )
+        found = [s for s, call in zeroing_statements(body) if self.turn.is_of_step(call)]
         if not found and not (self.descent is not None and self.descent.zeroes):
             raise EagerError(self.loop, "gradients are not zeroed in each round")
         zeroed = {method_of(statement_call(s) or s)[0] for s in found}
@@ -396,5 +391,5 @@ class _Reader:
             raise EagerError(others[0], "gradients of another step are zeroed between two losses")
         self.zeroes_late = all(s.lineno > self.call.lineno for s in found)
         self.removed += [s for s in found if self.turn.holds(s)]
-        if not self.beside and optimizer not in self._zeroed_paths():
+        if not self.beside and optimizer not in zeroed_paths(self._scope):
             self.zeroed = tuple({method_of(statement_call(s) or s)[0] for s in others})

@@ -79,6 +79,7 @@ class Writer:
         if plan.form is Form.HELD:
             found.append((*text.span(plan.update), self._last_call()))
         found += [edit for one in plan.names.reported for edit in one.edits]
+        found += [(*text.span(network), plan.optimizer) for network in plan.zeroed_for]
         for start, end in map(text.span, plan.names.own_calls):
             found.append((start, end, text.original[start:end] + ".forward"))
         return found

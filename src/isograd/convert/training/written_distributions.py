@@ -20,7 +20,7 @@ from isograd.static_graph.scope import FileScope
 
 WORD = "distributions"
 #: What a distribution may be made of, by its class, with what it is called for that.
-_MADE_OF = {
+_MADE_OF: Mapping[str, Mapping[tuple[str, ...], str]] = {
     "Categorical": {("probs",): "probs", ("logits",): "logits"},
     "Normal": {("loc", "scale"): "normal"},
 }
@@ -248,7 +248,7 @@ def _kind_of(call: ast.Call, file: FileScope) -> str:
     """What a distribution is made of; empty where it is none of these."""
     api = file.qualified(call.func)
     made_of = _MADE_OF.get(api.rpartition(".")[2], {}) if api.startswith(_PACKAGE) else {}
-    longest = max(made_of, key=len, default=())
+    longest: tuple[str, ...] = max(made_of, key=len, default=())
     given = (*longest[: len(call.args)], *(part.arg or "" for part in call.keywords))
     has_star = any(isinstance(part, ast.Starred) for part in call.args)
     if has_star or given not in made_of or len(call.args) > len(longest):

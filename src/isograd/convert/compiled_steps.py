@@ -23,6 +23,7 @@ from isograd.convert.training import (
     toggled_marks,
     unrolled_optimizers,
     written_distributions,
+    written_leaves,
 )
 from isograd.convert.training.draws import Draws, drawing_apis
 from isograd.convert.training.inner_gradient_places import API
@@ -42,6 +43,7 @@ _OTHERWISE = {
     clamped_gradients.WORD: clamped_gradients.clamped_gradients,
     written_distributions.WORD: written_distributions.written_distributions,
     unrolled_optimizers.WORD: unrolled_optimizers.unrolled_optimizers,
+    written_leaves.WORD: written_leaves.written_leaves,
 }
 
 

@@ -35,15 +35,22 @@ _OF_STEPS = ("zero_grad", "backward", "step")
 
 
 def computed_again(
-    file: FileEdit, earlier: list[ast.stmt], forward: list[ast.stmt], loss: ast.expr
+    file: FileEdit,
+    earlier: list[ast.stmt],
+    own: list[ast.stmt],
+    forward: list[ast.stmt],
+    loss: ast.expr,
 ) -> list[ast.stmt]:
     """The statements of earlier turns that a loss goes back through; raises EagerError.
 
-    earlier: all statements of the earlier turns.  What is read of them by `detach()` is a value.
+    earlier: all statements of the earlier turns.  own: those of the loss's turn, with its forward
+    part.  What is read of the earlier ones by `detach()` is a value.
     """
     tainted = tainted_in(earlier, Freedom(file))
-    depends = {name for s, is_tainted in tainted.items() if is_tainted for name in bound_by(s)}
-    shared = _shared(file, forward, loss, depends)
+    depends = set[str]()
+    for s, is_tainted in tainted.items():
+        depends = depends | bound_by(s) if is_tainted else depends - _surely_bound(s)
+    shared = _shared(file, own, forward, loss, depends)
     needed, paths = {node.id for node in shared}, {node.id for node in shared}
     found: list[ast.stmt] = []
     for s in reversed(earlier):
@@ -51,8 +58,7 @@ def computed_again(
         if not changes:
             continue
         if not tainted[s]:
-            if _is_binding(s):
-                needed -= bound_by(s)
+            needed -= _surely_bound(s)
             continue
         if not _is_binding(s):
             raise EagerError(s, f"{min(needed)} is computed before another step, and not by '='")
@@ -112,12 +118,19 @@ def look_at_changes(
 
 
 def _shared(
-    file: FileEdit, forward: list[ast.stmt], loss: ast.expr, depends: set[str]
+    file: FileEdit,
+    own: list[ast.stmt],
+    forward: list[ast.stmt],
+    loss: ast.expr,
+    depends: set[str],
 ) -> list[ast.Name]:
     """The names with a graph of an earlier turn that a forward part reads."""
     known: set[str] = set()
     found = []
-    for part in (*forward, loss):
+    for part in (*own, loss):
+        if isinstance(part, ast.stmt) and part not in forward:
+            known |= _surely_bound(part)
+            continue
         before = read_before_bound([part], set(known)) if isinstance(part, ast.stmt) else None
         for node in names_read(part):
             is_read = node.id in before if before is not None else node.id not in known
@@ -130,6 +143,13 @@ def _shared(
 
 def _is_binding(statement: ast.stmt) -> bool:
     return isinstance(statement, (ast.Assign, ast.AnnAssign)) and bool(bound_by(statement))
+
+
+def _surely_bound(statement: ast.stmt) -> set[str]:
+    """The names that a statement gives other values, whatever happens."""
+    if isinstance(statement, ast.With):
+        return set().union(*map(_surely_bound, statement.body))
+    return bound_by(statement) if _is_binding(statement) else set()
 
 
 def _mentions(statement: ast.stmt, paths: list[str], file: FileEdit) -> bool:

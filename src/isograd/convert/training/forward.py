@@ -89,7 +89,7 @@ class ForwardPart:
         if not forward:
             raise EagerError(backward, "the loss is not computed in the loop")
         self._look_at_stars(forward)
-        self.again = computed_again(self.file, self.earlier, forward, loss)
+        self.again = computed_again(self.file, self.earlier, before, forward, loss)
         for statement in self.again:
             self._look_inside(statement)
         self.statements = forward
@@ -167,6 +167,7 @@ class ForwardPart:
         inside = {node for s in forward for node in ast.walk(s)} | set(ast.walk(loss))
         skipped = {node for s in self.gone for node in ast.walk(s)}
         outside = (n for n in names_read(self.scope) if n not in inside and n not in skipped)
+        outside = (n for n in outside if not self._is_of_function(n))
         # A loop inside the part may bind nothing: what is read of its names counts, unless another
         # loop binds them for itself.
         read = {n.id for n in outside if n.id in bound and not self._is_of_loop(n)}
@@ -175,6 +176,14 @@ class ForwardPart:
         carried = read_before_bound(forward, known) & bound
         carried |= (read | read_by(loss)) & bound - known
         return sorted((read | carried) & bound), carried
+
+    def _is_of_function(self, node: ast.Name) -> bool:
+        """Whether a name that is read within another function is one that this function binds."""
+        function = self.file.tree.scope(node)
+        if function is self.scope or not self.file.tree.is_own(node.id, node):
+            return False
+        kinds = (ast.Global, ast.Nonlocal)
+        return not any(isinstance(n, kinds) and node.id in n.names for n in ast.walk(function))
 
     def _is_of_loop(self, node: ast.Name) -> bool:
         """Whether a name that is read in a loop's body is one that this loop binds each time."""

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from isograd.convert.file import FileEdit
 from isograd.convert.training.changes import changed_by
 from isograd.convert.training.names import UNRECORDED
-from isograd.convert.training.paths import bound_by, names_read, read_by, root_of
+from isograd.convert.training.paths import bound_by, names_read, path_of, read_by, root_of
+from isograd.convert.training.written_leaves import leaves_of
 from isograd.convert.tree import imported_from
 
 _PYTHON = frozenset(
@@ -48,6 +49,7 @@ class Freedom:
         for node in self.file.tree.module.body:
             if isinstance(node, ast.FunctionDef):
                 self._functions[node.name] = node
+        self._leaves = leaves_of(self.file)
         self._numpy = imported_from(self.file.tree, ("numpy", "math", "time", "random", "os"))
         self._made_by_numpy: set[str] = set()
         while found := self._all_assigned(self._is_of_numpy) - self._made_by_numpy:
@@ -106,6 +108,8 @@ class Freedom:
             if isinstance(part, (ast.Await, ast.Yield, ast.YieldFrom)):
                 return False
             if isinstance(part, ast.Call) and not self._is_free_call(part):
+                return False
+            if self._leaves and path_of(part) in self._leaves and not is_detached(part, self.file):
                 return False
         return True
 
@@ -244,12 +248,12 @@ def tainted_in(
     return found
 
 
-def is_detached(node: ast.Name, file: FileEdit) -> bool:
+def is_detached(node: ast.AST, file: FileEdit) -> bool:
     """Whether a name is read for its value alone: `x.detach()`, `x.item()`, `(x + 1).detach()`.
 
     What one of these methods is called of gets no gradient, whatever stands in it.
     """
-    part: ast.AST = node
+    part = node
     while isinstance(part, ast.expr):
         parent = file.tree.parents[part]
         above = file.tree.parents.get(parent)

@@ -11,6 +11,8 @@ from collections.abc import Collection, Iterator
 
 from isograd.convert.analysis.parameter_containers import PARAMETER_CONTAINERS, reads_elements
 from isograd.convert.file import FileEdit
+from isograd.convert.training.paths import path_of
+from isograd.convert.training.written_leaves import PARAMETERS, leaves_of
 
 _TESTS = frozenset(("isinstance", "issubclass"))
 
@@ -68,8 +70,11 @@ def _is_unseen(node: ast.Attribute, file: FileEdit) -> bool:
 
 
 def loose_parameters(edit: FileEdit) -> Iterator[ast.Call]:
-    """Parameters that are made outside of classes."""
+    """Parameters that are made outside of classes, and that no name alone holds."""
+    leaves = leaves_of(edit)
     for call in edit.tree.of(ast.Call):
-        if edit.api_of_call(call) in ("torch.nn.Parameter", "torch.nn.parameter.Parameter"):
-            if edit.tree.owner(call) is None:
+        if edit.api_of_call(call) in PARAMETERS and edit.tree.owner(call) is None:
+            statement = edit.tree.parents[call]
+            targets = statement.targets if isinstance(statement, ast.Assign) else []
+            if len(targets) != 1 or path_of(targets[0]) not in leaves:
                 yield call

@@ -25,6 +25,7 @@ from isograd.convert.training.paths import (
     scope_of,
 )
 from isograd.convert.training.reported import reported_by, without_effects
+from isograd.convert.training.written_leaves import leaves_of
 from isograd.static_graph.find import find_reached
 
 #: Methods of networks whose result is gone through.
@@ -80,6 +81,7 @@ class _Naming:
         self.given = (
             {part.arg for part in ast.walk(given) if isinstance(part, ast.arg)} if given else set()
         )
+        self.leaves = leaves_of(file) - self.given
         self.networks = {
             path
             for path, method in map(method_of, calls_in([self.scope]))
@@ -162,7 +164,7 @@ class _Naming:
             self._spread(part)
             return
         is_called = isinstance(parent, ast.Call) and parent.func is part
-        is_called = is_called or self._is_called_inside(part)
+        is_called = is_called or self._is_called_inside(part) or path_of(part) in self.leaves
         if is_called or path_of(part) in self.networks or self._is_receiver(part, node, parent):
             self._object(part)
         else:

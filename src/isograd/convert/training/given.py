@@ -41,7 +41,7 @@ def graphs_given(
                 yield file.file, node, said
         is_function = isinstance(plan.loop, ast.FunctionDef)
         inside = {node for one in plan.computed for node in ast.walk(one)} if is_function else set()
-        for node in _inputs(plan, file):
+        for node in (*_inputs(plan, file), *plan.names.settings):
             found = graphs.source(node, plan.loop, inside)
             if found is None or not (found.is_known or found.given):
                 continue

@@ -3,17 +3,44 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 from isograd.convert.file import FileEdit
 
 
 def setting_read_of(part: ast.expr, file: FileEdit) -> str:
     """An attribute that no tensor has, which a called function reads of what it is given here."""
+    attributes = (node for node in _reads_of(part, file) if isinstance(node, ast.Attribute))
+    names = (node.attr for node in attributes)
+    return next((name for name in names if file.entry(f"torch.Tensor.{name}") is None), "")
+
+
+def settings_alone(part: ast.expr, file: FileEdit) -> list[ast.Attribute]:
+    """All that a called function reads of the object it is given; empty where it does more.
+
+    Nothing of it is called or changed, and it is not handed on: a step may have it as it is.
+    """
+    found = list[ast.Attribute]()
+    for node in _reads_of(part, file):
+        parent = file.tree.parents[node]
+        if isinstance(node, ast.Name) and isinstance(parent, ast.Attribute):
+            continue
+        is_called = isinstance(parent, ast.Call) and parent.func is node
+        if is_called or isinstance(parent, (ast.Attribute, ast.Subscript)):
+            return []
+        if not isinstance(node, ast.Attribute) or not isinstance(node.ctx, ast.Load):
+            return []
+        found.append(node)
+    return found
+
+
+def _reads_of(part: ast.expr, file: FileEdit) -> Iterator[ast.AST]:
+    """The nodes of a called function that read what it is given, or an attribute of that."""
     call = file.tree.parents[part]
     name = call.arg if isinstance(call, ast.keyword) else ""
     call = file.tree.parents[call] if name else call
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
-        return ""
+        return
     for function in file.tree.module.body:
         if not isinstance(function, ast.FunctionDef) or function.name != call.func.id:
             continue
@@ -22,7 +49,6 @@ def setting_read_of(part: ast.expr, file: FileEdit) -> str:
         if not name and part in call.args and call.args.index(part) < len(places):
             own = places[call.args.index(part)]
         for node in ast.walk(function):
-            if isinstance(node, ast.Attribute) and getattr(node.value, "id", "") == own:
-                if file.entry(f"torch.Tensor.{node.attr}") is None:
-                    return node.attr
-    return ""
+            whole = node.value if isinstance(node, ast.Attribute) else node
+            if getattr(whole, "id", "") == own:
+                yield node

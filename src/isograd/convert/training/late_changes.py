@@ -150,6 +150,7 @@ class _Seen:
     paths: set[str] = field(default_factory=set)
     objects: set[str] = field(default_factory=set)
     classes: set[ast.ClassDef | None] = field(default_factory=set)
+    handed: set[str] = field(default_factory=set)
 
     def add_free(self, function: _Function) -> None:
         """Add what a function reads and does not bind."""
@@ -230,6 +231,7 @@ def _seen_by(
     for function in computed:
         seen.add_free(function)
     seen.objects |= {path for plan in plans for path in plan.names.objects}
+    seen.handed = {node.attr for plan in plans for node in plan.names.settings}
     seen.classes |= {project.owner(function) for function in computed}
     return computed, seen
 
@@ -353,7 +355,11 @@ def _stale(target: ast.expr, seen: _Seen, project: Project) -> str:
     if not is_set and (target.attr in _OF_LAYERS or project.is_of_library(target)):
         return ""  # `nn.utils.clip_grad_norm_(…)` is a function of a module
     is_part = any(f"{owner}.".startswith(f"{one}.") for one in seen.objects)
-    if path in seen.paths or (is_part and target.attr in seen.settings):
+    if (
+        path in seen.paths
+        or target.attr in seen.handed
+        or (is_part and target.attr in seen.settings)
+    ):
         return path
     if target.attr not in seen.attributes:
         return ""

@@ -146,6 +146,7 @@ class Names:
     writes to.  lists: by their code what is made before the step, and its name.
     reported: what methods report beside their values.  outside: the nodes of what is computed
     before the step.  elsewhere: functions of other files, with those, that the forward part calls.
+    settings: what functions read of objects which the forward part hands to them.
     """
 
     objects: dict[str, str] = field(default_factory=dict)
@@ -160,6 +161,7 @@ class Names:
     reported: list[Reported] = field(default_factory=list)
     outside: set[ast.AST] = field(default_factory=set)
     elsewhere: list[tuple[str, ast.FunctionDef]] = field(default_factory=list)
+    settings: list[ast.Attribute] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

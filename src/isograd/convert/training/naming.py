@@ -9,7 +9,7 @@ from isograd.convert.file import FileEdit
 from isograd.convert.training.attributes import calls_of_itself, mentions
 from isograd.convert.training.counting import counters_of
 from isograd.convert.training.effects import effect_in
-from isograd.convert.training.handed import setting_read_of
+from isograd.convert.training.handed import setting_read_of, settings_alone
 from isograd.convert.training.hoisting import Hoisting
 from isograd.convert.training.model import EagerError, Names, Repeated
 from isograd.convert.training.other_files import OtherFiles, place_of
@@ -304,6 +304,10 @@ class _Naming:
         if path in ("self", ""):
             raise EagerError(part, "the whole object is given to a function")
         if setting := setting_read_of(part, self.file):
+            if settings := settings_alone(part, self.file):
+                self._object(part)
+                self.names.settings += settings
+                return
             raise EagerError(part, f"an object is given to a function, which reads its {setting}")
         if path in self.counting:
             # One graph for all its values, as far as it is only computed with or handed on.

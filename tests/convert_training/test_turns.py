@@ -10,6 +10,7 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("mindspore")
 
+from tests.convert_training.running import assert_follows
 from tests.convert_training.test_compiled_steps import COUNTED, converted, program
 from tests.warm_python import run_python
 
@@ -115,3 +116,50 @@ def test_weights_that_another_step_has_changed_are_refused(tmp_path: Path) -> No
     assert found == []
     done = run_python(COUNTED, cwd=tmp_path / "port", imported=["mindspore"])
     assert "RuntimeError: " in done.stderr
+
+
+REPLAYED = """
+import torch
+from torch import nn
+
+
+class Kept:
+    def __init__(self):
+        self.data = []
+
+    def exchange(self, batch):
+        self.data.append(batch.data)
+        return self.data[len(self.data) // 2]
+
+
+def make(k):
+    net = nn.Linear(4, 4)
+    for i, p in enumerate(net.parameters()):
+        p.data.copy_(torch.sin(torch.arange(p.numel()).view(p.shape) * 1.3 + i + k) * 0.5)
+    return net
+
+
+generator, judge, kept = make(1), make(2), Kept()
+optimizer_G = torch.optim.SGD(generator.parameters(), lr=0.1)
+optimizer_D = torch.optim.SGD(judge.parameters(), lr=0.1)
+for x in torch.cos(torch.arange(48.0)).view(3, 4, 4):
+    optimizer_G.zero_grad()
+    fake = generator(x)
+    loss_G = (judge(fake) - 1).pow(2).mean()
+    loss_G.backward()
+    optimizer_G.step()
+    optimizer_D.zero_grad()
+    older = kept.exchange(fake)
+    loss_D = (judge(x) - 1).pow(2).mean() + judge(older.detach()).pow(2).mean()
+    loss_D.backward()
+    optimizer_D.step()
+    print(loss_G.item(), loss_D.item(), sep="\\n")
+"""
+
+
+def test_what_python_does_with_a_result_of_another_step_stays_between_them(
+    tmp_path: Path,
+) -> None:
+    text = assert_follows(REPLAYED, tmp_path).text
+    assert text.count("@ms.jit") == 2
+    assert "    older = kept.exchange(fake)\n    loss_D = training_step_2(" in text

@@ -9,7 +9,7 @@ from isograd.convert.file import FileEdit
 from isograd.convert.origins import view_of
 from isograd.convert.training.again import computed_again
 from isograd.convert.training.changes import changed_by, paths_read
-from isograd.convert.training.freedom import Freedom, tainted_in
+from isograd.convert.training.freedom import Freedom, is_detached, tainted_in
 from isograd.convert.training.model import EagerError, Names, Repeated, Share
 from isograd.convert.training.own_containers import (
     OwnContainers,
@@ -68,6 +68,9 @@ class ForwardPart:
         before = [s for s in self.units if s.lineno < backward.lineno]
         tainted = tainted_in(before, Freedom(self.file), self.earlier)
         needed, paths = read_by(loss), paths_read(loss)
+        live = self._read_with_graphs(loss)
+        learned = {name for s in before if tainted[s] for name in bound_by(s)}
+        of_others = set().union(*map(bound_by, self.earlier)) - learned
         self.containers = own_containers(before, self.file, self._is_fresh)
         made: dict[ast.stmt, str] = {one: name for name, one in self.containers.made.items()}
         filled = {  # whose elements depend on what is learned
@@ -82,7 +85,12 @@ class ForwardPart:
             is_own = own in filled or not filled.isdisjoint(filled_in(statement, self.containers))
             if not is_needed or not (tainted[statement] or is_own):
                 continue
+            is_value = isinstance(statement, ast.Assign) and bound_by(statement).isdisjoint(live)
+            read = read_by(statement)
+            if is_value and not is_own and read & of_others and not read & learned:
+                continue  # read by `detach()` alone: the value of another step's result goes in
             self._look_inside(statement)
+            live |= self._read_with_graphs(statement)
             needed |= read_by(statement)
             paths |= paths_read(statement)
             forward.insert(0, statement)
@@ -94,6 +102,10 @@ class ForwardPart:
             self._look_inside(statement)
         self.statements = forward
         return forward
+
+    def _read_with_graphs(self, node: ast.AST) -> set[str]:
+        """The names that a node reads otherwise than by `detach()`."""
+        return {name.id for name in names_read(node) if not is_detached(name, self.file)}
 
     def _is_fresh(self, value: ast.expr) -> bool:
         """Whether an expression makes a tensor of its own, or a number."""

@@ -10,7 +10,7 @@ from isograd.convert.origins import view_of
 from isograd.convert.training.again import computed_again
 from isograd.convert.training.changes import changed_by, paths_read
 from isograd.convert.training.freedom import Freedom, is_detached, tainted_in
-from isograd.convert.training.model import EagerError, Names, Repeated, Share
+from isograd.convert.training.model import EagerError, Names, Repeated
 from isograd.convert.training.own_containers import (
     OwnContainers,
     conditions_of,
@@ -62,6 +62,7 @@ class ForwardPart:
     containers: OwnContainers = field(default_factory=OwnContainers)
     #: What stands behind the call of the step, and stood between the part's statements.
     waiting: tuple[ast.stmt, ...] = ()
+    can_wait: bool = True
 
     def find(self, backward: ast.stmt, loss: ast.expr) -> list[ast.stmt]:
         """The statements on which the loss depends, and through which gradients may flow."""
@@ -227,7 +228,7 @@ class ForwardPart:
         is_early = any(  # at the last statement an input would have its later value
             self._changes(s, part) for s in behind for part in forward if part.lineno < s.lineno
         )
-        can_wait = self.turn.is_alone and self.turn.share is Share.WHOLE and not is_early
+        can_wait = self.can_wait and self.turn.is_alone and not is_early
         waiting = waiting_statements(behind, forward, bound, self.file) if can_wait else None
         if waiting is not None or not (is_early or any(read_by(s) & bound for s in behind)):
             self.waiting = tuple(waiting or ())

@@ -129,6 +129,7 @@ class _Reader:
             outputs, carried = part.flows(loss)
             computed = [*part.again, *now]
             names = name_what_is_read(self.file, self.loop, computed, loss, carried, self.others)
+            part.can_wait = self.phase is None and self.branches is None
             at = forward[now.index(part.place(statement, loss, names))]
         look_at_branches(self.file, self.loop, computed, names)
         part.statements = forward

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.convert.support import converted, run_both
+from tests.convert.support import converted, run_both, run_original, run_port
 
 TOOLS = """
 import numpy as np
@@ -135,3 +135,35 @@ def test_what_one_call_gives_is_asked_what_it_is(tmp_path: Path) -> None:
     )
     assert of_port == of_torch
     assert of_torch[0] == [[1.0, 2.0], [2.0, 3.0]]
+
+
+SCORES = """
+import torch
+
+
+def overlap(output, target):
+    if torch.is_tensor(output):
+        output = torch.sigmoid(output).data.cpu().numpy()
+    if torch.is_tensor(target):
+        target = target.data.cpu().numpy()
+    output, target = output > 0.5, target > 0.5
+    return (output & target).sum() / (output | target).sum()
+
+
+def either(held, is_array):
+    if is_array:
+        held = held.numpy()
+    return float((held > 0.5).sum()), round(float(held.std()), 4)
+
+
+x = torch.arange(6.0) - 2
+print(overlap(x, (x > 0).float()), either(x, True), either(x, False))
+"""
+
+
+def test_a_name_that_may_hold_an_array_after_a_condition(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    pytest.importorskip("mindspore")
+    port, report = converted(tmp_path, {"scores.py": SCORES})
+    assert not report.findings
+    assert run_port(port, "import scores") == run_original(tmp_path, "import scores")

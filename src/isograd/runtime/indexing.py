@@ -45,6 +45,10 @@ def at(owner: Any, key: Any) -> Any:
             given = (*given, place)
             numbers += _is_number(place)
             others += _takes_positions(place)
+    if numbers > 1 and numbers == len(given):
+        for part in given:  # the gradient takes no single position of several axes
+            owner = owner[part]
+        return taken(owner)
     if numbers == 0 or others == 0:
         return taken(owner[given])
     first: tuple[Any, ...] = ()

@@ -9,6 +9,7 @@ from pathlib import Path
 from isograd.scan import behaviour
 from isograd.scan.values import (
     ANY_MODULE,
+    ARRAY,
     COMPUTED,
     NO,
     PARAMETER,
@@ -169,6 +170,8 @@ class TorchNames:
             return SHAPE
         if last in behaviour.COMPUTED_RESULTS:
             return COMPUTED
+        if last == "numpy":
+            return ARRAY
         if last in behaviour.PLAIN_RESULTS or last.startswith(behaviour.PLAIN_BEGINNINGS):
             return PLAIN
         if last in behaviour.RAGGED_RESULTS:

@@ -200,6 +200,8 @@ PLAIN = Plain()
 NO = Plain("no")
 #: A number or a shape that depends on the contents of a tensor.
 COMPUTED = Plain("computed")
+#: An array of numpy's, whose methods have names of a tensor's.
+ARRAY = Foreign("numpy.ndarray")
 #: The shape of a tensor, or its size.
 SHAPE = Plain("shape")
 #: A registered parameter or buffer; a tensor of truth values; one whose shape depends on values.

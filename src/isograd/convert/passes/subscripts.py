@@ -97,6 +97,14 @@ class NumbersBesidePositions:
                 return x[0, :, order]
             """,
         ),
+        Example(
+            "one element, by elements of a tensor",
+            """
+            def f(x: torch.Tensor, y: torch.Tensor):
+                order = torch.argsort(y)
+                return x[order[0], order[1]]
+            """,
+        ),
     )
     counterexamples = (
         Example(
@@ -114,7 +122,8 @@ class NumbersBesidePositions:
         if not isinstance(node.slice, ast.Tuple) or isinstance(node.ctx, ast.Del):
             return False
         parts = node.slice.elts
-        if not _mixes(parts, file) or is_array(node.value, file):
+        is_single = isinstance(node.ctx, ast.Load) and _is_single_element(parts, file)
+        if not (is_single or _mixes(parts, file)) or is_array(node.value, file):
             return False
         if isinstance(node.ctx, ast.Store):
             _tell_stored(node, parts, file)
@@ -122,13 +131,32 @@ class NumbersBesidePositions:
         count = next(n for n, part in enumerate(parts) if not _is_plain_number(part))
         numbers, others = parts[:count], parts[count:]
         owner = file.source(node.value)
-        if numbers and place(node) in file.facts.indexed and not _mixes(others, file):
+        if (
+            not is_single
+            and numbers
+            and place(node) in file.facts.indexed
+            and not _mixes(others, file)
+        ):
             first, rest = (", ".join(map(file.source, some)) for some in (numbers, others))
             file.replace(node, f"{owner}[{first}][{rest}]")
         else:
             key = key_of(node.slice, file)
             file.replace(node, f"{file.name('composites.at')}({owner}, {key})")
         return True
+
+
+def _is_single_element(parts: list[ast.expr], file: FileEdit) -> bool:
+    """Whether `scores[tags[i], tags[i + 1]]` may take a single element.
+
+    MindSpore's gradient of that refuses: ScatterNd takes no single position of several axes.
+    """
+    return not any(map(_is_gap, parts)) and any(
+        isinstance(part, ast.Subscript)
+        and isinstance(part.value, ast.Name)
+        and not isinstance(part.slice, (ast.Slice, ast.Tuple, *_LISTS))
+        and (place(part) in file.facts.indexed or may_be_integer(part, file))
+        for part in parts
+    )
 
 
 def _tell_stored(node: ast.Subscript, parts: list[ast.expr], file: FileEdit) -> None:

@@ -29,9 +29,16 @@ from isograd.convert.training.paths import (
     statement_call,
 )
 from isograd.convert.training.turns import Turn
+from isograd.convert.tree import is_true
 
 #: What a turn's step replaces.
 _OF_STEPS = ("zero_grad", "backward", "step")
+
+
+def keeps_graph(call: ast.Call) -> bool:
+    """Whether `backward(retain_graph=True)` says nothing but that more may go back the same way."""
+    given = [one.arg == "retain_graph" and is_true(one.value) for one in call.keywords]
+    return given == [True] and not call.args
 
 
 def computed_again(

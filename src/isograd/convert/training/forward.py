@@ -10,6 +10,7 @@ from isograd.convert.origins import view_of
 from isograd.convert.training.again import computed_again
 from isograd.convert.training.changes import changed_by, paths_read
 from isograd.convert.training.freedom import Freedom, is_detached, tainted_in
+from isograd.convert.training.handed import makes_distribution
 from isograd.convert.training.model import EagerError, Names, Repeated
 from isograd.convert.training.own_containers import (
     OwnContainers,
@@ -162,7 +163,7 @@ class ForwardPart:
                 raise EagerError(node, f"the forward part holds {what}")
             if isinstance(node, ast.keyword) and node.arg is None and not path_of(node.value):
                 raise EagerError(statement, "the forward part calls with ** of a dictionary")
-            if isinstance(node, ast.Call) and _makes_distribution(self.file.api_of_call(node)):
+            if isinstance(node, ast.Call) and makes_distribution(self.file.api_of_call(node)):
                 what = f"{ast.unparse(node)}, an object, which no static graph makes"
                 raise EagerError(node, f"the forward part makes {what}")
             if isinstance(node, ast.Call) and method_of(node)[1] in _LEAVES:
@@ -265,14 +266,17 @@ class ForwardPart:
             return True
         return bool(changed_by(statement, self.file) & paths_read(other))
 
-    def look_between(self, update: ast.stmt, paths: set[str]) -> None:
-        """Statements between the forward part and the step see what the step changes."""
-        first = self.statements[0]
+    def look_between(self, call: ast.stmt, update: ast.stmt, paths: set[str]) -> None:
+        """Statements between the call of the step and the update see what the step changes.
+
+        call: the statement in whose place the step is called.
+        """
         self._look_at_ends(self.statements[-1], update)
         for statement in self.units:
-            if not first.lineno < statement.lineno < update.lineno or statement in self.gone:
+            is_between = call.lineno < statement.lineno < update.lineno
+            if not is_between and statement not in self.waiting:
                 continue
-            if statement in self.statements:
+            if statement in self.gone or statement in self.statements:
                 continue
             for node in ast.walk(statement):
                 if isinstance(node, ast.expr) and path_of(node) in paths - {""}:
@@ -294,8 +298,3 @@ class ForwardPart:
             is_bound = isinstance(getattr(node, "ctx", None), (ast.Store, ast.Del))
             if is_bound and path_of(node) in read:
                 raise EagerError(node, f"{setting} changes between the forward part and the step")
-
-
-def _makes_distribution(api: str) -> bool:
-    """Whether an API is a class of torch's distributions."""
-    return api.startswith("torch.distributions.") and api.rpartition(".")[2][:1].isupper()

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from isograd.convert.file import FileEdit
+from isograd.convert.training.paths import path_of
 
 
 def setting_read_of(part: ast.expr, file: FileEdit) -> str:
@@ -13,6 +14,20 @@ def setting_read_of(part: ast.expr, file: FileEdit) -> str:
     attributes = (node for node in _reads_of(part, file) if isinstance(node, ast.Attribute))
     names = (node.attr for node in attributes)
     return next((name for name in names if file.entry(f"torch.Tensor.{name}") is None), "")
+
+
+def makes_distribution(api: str) -> bool:
+    """Whether an API is a class of torch's distributions."""
+    return api.startswith("torch.distributions.") and api.rpartition(".")[2][:1].isupper()
+
+
+def is_distribution(path: str, file: FileEdit) -> bool:
+    """Whether a path is bound to what a class of torch's distributions makes."""
+    return any(
+        makes_distribution(file.api_of_call(node.value))
+        for node in file.tree.of(ast.Assign)
+        if isinstance(node.value, ast.Call) and path in map(path_of, node.targets)
+    )
 
 
 def settings_alone(part: ast.expr, file: FileEdit) -> list[ast.Attribute]:

@@ -9,7 +9,7 @@ from isograd.convert.file import FileEdit
 from isograd.convert.training.attributes import calls_of_itself, mentions
 from isograd.convert.training.counting import counters_of
 from isograd.convert.training.effects import effect_in
-from isograd.convert.training.handed import setting_read_of, settings_alone
+from isograd.convert.training.handed import is_distribution, setting_read_of, settings_alone
 from isograd.convert.training.hoisting import Hoisting
 from isograd.convert.training.model import EagerError, Names, Repeated
 from isograd.convert.training.other_files import OtherFiles, place_of
@@ -303,6 +303,8 @@ class _Naming:
         path = path_of(part)
         if path in ("self", ""):
             raise EagerError(part, "the whole object is given to a function")
+        if is_distribution(path, self.file):
+            raise EagerError(part, f"{path} is an object, which no static graph takes")
         if setting := setting_read_of(part, self.file):
             if settings := settings_alone(part, self.file):
                 self._object(part)

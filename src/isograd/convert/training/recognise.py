@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from isograd.convert.file import FileEdit
-from isograd.convert.training.again import look_at_changes
+from isograd.convert.training.again import keeps_graph, look_at_changes
 from isograd.convert.training.attributes import stored_as_names
 from isograd.convert.training.branches import branches_around, look_at_rest
 from isograd.convert.training.clipping import clip_of, is_clipping, name_of_bound
@@ -127,6 +127,8 @@ class _Reader:
         with later_versions(forward, others, loss, self._scope, self.file) as (now, versions):
             part.statements = now
             outputs, carried = part.flows(loss)
+            if carried and keeps_graph(self.call):
+                raise EagerError(self.call, "backward() may go on into earlier rounds")
             computed = [*part.again, *now]
             names = name_what_is_read(self.file, self.loop, computed, loss, carried, self.others)
             part.can_wait = self.phase is None and self.branches is None
@@ -138,7 +140,8 @@ class _Reader:
         names.places += [(node, one.own) for one in versions for node in one.nodes]
         if form is Form.FUSED:
             kept = clip.result if clip is not None else ""
-            part.look_between(update, {*names.objects, optimizer, *self.beside, self.scaler, kept})
+            changed = {*names.objects, optimizer, *self.beside, self.scaler, kept}
+            part.look_between(at, update, changed)
             for setting in (clip.bound if clip else "", self.descent.rate if self.descent else ""):
                 part.look_at_setting(setting, at, update)
         between = [s for s in (*self.earlier, *self.units) if s.lineno < at.lineno]
@@ -180,7 +183,7 @@ class _Reader:
         if not isinstance(parent, Repeated):
             raise EagerError(self.call, "backward() is no statement of a loop or function itself")
         look_at_loop(parent, self.file)
-        if self.call.args or self.call.keywords:
+        if self.call.args or (self.call.keywords and not keeps_graph(self.call)):
             raise EagerError(self.call, "backward() is given arguments")
         self.loop = parent
         for part in parent.body:

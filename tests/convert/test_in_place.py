@@ -78,6 +78,7 @@ m = max([x, x * 0 - 9], key=lambda t: t.sum().item()); m.add_(1)
 m = [t for t in [x, x * 2] if t.sum() < 10][0]; m.add_(1)
 first, *_ = list([x, x * 2]); first.add_(1)
 dict(x=x)["x"].add_(3)
+{"k": x}["k"].add_(1); {k: x for k in "ab"}["b"].mul_(2)
 k = Kept(x); k["x"].add_(1)
 x.T.add_(1); x.mT.mul_(2)
 held = {i: x for i in range(1)}; [p.add_(1) for p in held.values()]

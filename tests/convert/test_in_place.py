@@ -78,6 +78,9 @@ m = max([x, x * 0 - 9], key=lambda t: t.sum().item()); m.add_(1)
 m = [t for t in [x, x * 2] if t.sum() < 10][0]; m.add_(1)
 first, *_ = list([x, x * 2]); first.add_(1)
 dict(x=x)["x"].add_(3)
+x.__iadd__(1); x[0].__imul__(3); v = x.__isub__(2); v += 1
+operator.iadd(x, 1); operator.imul(x[0], 3); v = operator.isub(x, x[1] * 1); v += 1
+i = x.long(); operator.ior(i, 8); i.__ilshift__(1); operator.ifloordiv(i, 3); x[0] = i[1]
 {"k": x}["k"].add_(1); {k: x for k in "ab"}["b"].mul_(2)
 k = Kept(x); k["x"].add_(1)
 x.T.add_(1); x.mT.mul_(2)
@@ -319,6 +322,7 @@ m = nn.Flatten(0); y = m(x); y.add_(1)
 """.strip().splitlines()
 
 _HEAD = """
+import operator
 import numpy as np
 import torch
 from torch import nn

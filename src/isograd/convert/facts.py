@@ -63,7 +63,8 @@ class Facts:
     computes_in_modes: whether a method `train` or `eval` may compute something.
     sets_own_modes: whether one does not leave all of a module in the mode that it is given.
     tensors_given: arguments of torch's, and elements of such, that are tensors. repeated: tensors
-    that say how often a list is repeated.
+    that say how often a list is repeated. operators: functions called that are `operator.iadd` and
+    its like, with the method of tensors that does the same; empty of what may be no tensor.
     """
 
     members: dict[Place, Member] = field(default_factory=dict)
@@ -115,6 +116,7 @@ class Facts:
     sets_own_modes: bool = False
     tensors_given: set[Place] = field(default_factory=set)
     repeated: set[Place] = field(default_factory=set)
+    operators: dict[Place, str] = field(default_factory=dict)
 
     def is_tensor(self, target: ast.AST) -> bool:
         """Whether a side of a `+=`, or a set attribute, is known to be a tensor."""

@@ -11,6 +11,7 @@ from isograd.convert.text import Text
 from isograd.convert.training.names import SPELLED
 from isograd.convert.training.paths import BUILTINS, bound_by, path_of, read_by
 from isograd.convert.tree import Tree, read_tree
+from isograd.scan.names_in_place import changes_in_place
 from isograd.static_graph.scope import FileScope
 
 API = "torch.autograd.grad"
@@ -248,6 +249,6 @@ def _written(statement: ast.stmt) -> set[str]:
             found |= set() if is_mark else read_by(part.value)
         if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute):
             name = part.func.attr
-            if name.endswith("_") and not name.endswith("__") and name != "requires_grad_":
+            if changes_in_place(name) and name != "requires_grad_":
                 found |= read_by(part.func.value)
     return found

@@ -17,6 +17,7 @@ from isograd.convert.training.frozen_in_loops import frozen_in_loops
 from isograd.convert.training.model import StepPlan
 from isograd.convert.training.paths import calls_in, path_of
 from isograd.convert.tree import pairs_of
+from isograd.scan.names_in_place import changes_in_place
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -304,7 +305,7 @@ def _changed(node: ast.AST) -> Iterator[ast.expr]:
         for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
             yield from (target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target])
     elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        if node.func.attr.endswith("_") and not node.func.attr.endswith("__"):
+        if changes_in_place(node.func.attr):
             yield node.func.value
     elif isinstance(node, ast.Call) and _called(node) == "setattr" and len(node.args) == 3:
         name = getattr(node.args[1], "value", "")

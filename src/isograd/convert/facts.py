@@ -34,7 +34,8 @@ class Facts:
     values: of targets of `+=`, of what functions of torch change, of set attributes. operands: of
     `~x`, `x & y`, `x + y`, `x * y`. owners: of `x.forward`, `getattr(x, …)`. unknown: attributes of
     unknown values.
-    selected: calls of torch on `x[mask]`. selections: whether i of `x[i]`, a tensor, is a mask.
+    selected: calls of torch on `x[mask]`. of_masks: such of a comparison.
+    selections: whether i of `x[i]`, a tensor, is a mask.
     indexed: `x[i]` where x is a tensor. by_position: `x[i]` where a tensor of positions may stand
     alone. lists: lists of modules that are indexed. picked: `x[i]` where i is a tensor, and x none
     that is known. bounded: `x.clamp(0, y)` of a tensor and what may be none. apis: all of torch
@@ -74,6 +75,7 @@ class Facts:
     owners: dict[Place, Value] = field(default_factory=dict)
     unknown: set[Place] = field(default_factory=set)
     selected: set[Place] = field(default_factory=set)
+    of_masks: set[Place] = field(default_factory=set)
     selections: dict[Place, bool] = field(default_factory=dict)
     indexed: set[Place] = field(default_factory=set)
     by_position: set[Place] = field(default_factory=set)

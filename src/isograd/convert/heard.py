@@ -8,7 +8,7 @@ from isograd.convert.analysis.given_tensors import tensors_given
 from isograd.convert.analysis.positions import may_be_positions
 from isograd.convert.facts import Facts
 from isograd.convert.places import place
-from isograd.scan.values import RAGGED, SELECTING, ClassInfo, Tensor, Value
+from isograd.scan.values import MASK, RAGGED, SELECTING, ClassInfo, Tensor, Value
 
 #: What limits a tensor by two bounds.
 _CLAMPS = frozenset("clamp clamp_ clip clip_".split())
@@ -52,8 +52,11 @@ class Heard:
         if api.endswith("_") and node.args and arguments:
             self._facts.values[place(node.args[0])] = arguments[0]
         first = arguments[0] if arguments else keywords.get("input")
-        if (receiver if api.startswith("torch.Tensor.") else first) is RAGGED:
+        of = receiver if api.startswith("torch.Tensor.") else first
+        if of is RAGGED:
             self._facts.selected.add(place(node))
+        elif of is MASK:
+            self._facts.of_masks.add(place(node))
         self._facts.tensors_given.update(tensors_given(node, arguments, keywords))
 
     def class_made(self, node: ast.ClassDef, info: ClassInfo) -> None:

@@ -32,8 +32,8 @@ class Facts:
     """What the reading of one file leaves for its conversion; no part of its tree.
 
     values: of targets of `+=`, of what functions of torch change, of set attributes. operands: of
-    `~x`, `x & y`, `x + y`, `x * y`. owners: of `x.forward`, `getattr(x, …)`. unknown: attributes of
-    unknown values.
+    `~x`, `x & y`, `x + y`, `x * y`. owners: of `x.forward`, `getattr(x, …)` and its like.
+    unknown: attributes of unknown values.
     selected: calls of torch on `x[mask]`. of_masks: such of a comparison.
     selections: whether i of `x[i]`, a tensor, is a mask.
     indexed: `x[i]` where x is a tensor. by_position: `x[i]` where a tensor of positions may stand

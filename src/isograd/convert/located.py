@@ -147,7 +147,7 @@ class _Located(Statements):
             if may_be_module(arguments[0]) and may_be_module(arguments[2]):
                 is_known = is_module(arguments[0]) or is_module(arguments[2])
                 self.facts.sets_of_children[place(node)] = is_known
-        if word == "getattr" and arguments:
+        if word in ("getattr", "hasattr", "setattr") and arguments:
             self.facts.owners[place(node)] = arguments[0]
         self.facts.calls.add(given_to(node, (*arguments, *keywords.values())))
         self.facts.looks_up |= looks_up(node, value, arguments)

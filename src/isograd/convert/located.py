@@ -220,7 +220,7 @@ class _Located(Statements):
 
     def _method(self, node: ast.Attribute) -> tuple[Value, Value]:
         found, owner = super()._method(node)
-        if node.attr in ("forward", "extra_repr"):
+        if node.attr in ("forward", "extra_repr") or _is_of_modules(node, owner):
             self.facts.owners[place(node)] = owner
         if getattr(node.value, "id", "") != "self":
             self.facts.called.add(node.attr)
@@ -295,6 +295,12 @@ def locate(
         if value is not None and value.__class__ is not Plain
     }
     return facts, summary
+
+
+def _is_of_modules(node: ast.Attribute, owner: Value) -> bool:
+    """Whether a list of modules is changed as lists are."""
+    is_change = node.attr in ("pop", "insert", "extend")
+    return is_change and isinstance(owner, Made) and owner.api in MODULE_LISTS
 
 
 def _apis(state: State) -> Callable[[ast.AST], str]:

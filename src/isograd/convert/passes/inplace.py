@@ -251,7 +251,9 @@ def _copy_into_name(node: ast.Call, receiver: ast.Name, code: str, file: FileEdi
     if sight.reach is Reach.LOST:
         tell(sight, name, node, file)
     if file.tree.is_statement(node) and not may_be_parameter(name, node, file):
-        layout.write_statement(file, node, f"{name}[...] = {unshared(node.args[0], file)}")
+        layout.write_statement(
+            file, node, f"{name}[...] = {unshared(node.args[0], receiver, file)}"
+        )
     else:
         file.replace(node, f"{file.name('composites.overwrite')}({name}, {code})")
 

@@ -12,7 +12,7 @@ from isograd.convert.training.names import SPELLED
 from isograd.convert.training.paths import BUILTINS, bound_by, path_of, read_by
 from isograd.convert.tree import Tree, read_tree
 from isograd.scan.names_in_place import changes_in_place
-from isograd.static_graph.scope import FileScope
+from isograd.static_graph.scope import FileScope, blocks
 
 API = "torch.autograd.grad"
 _PARAMETERS = (
@@ -109,9 +109,8 @@ class Place:
     def _find(self) -> bool:
         """Find the statements that are needed; whether they can stand in a function."""
         parent = self.tree.parents[self.statement]
-        for name in ("body", "orelse", "finalbody"):
-            block = getattr(parent, name, [])
-            if isinstance(block, list) and self.statement in block:
+        for block in blocks(parent):
+            if self.statement in block:
                 self.block, self.at = block, block.index(self.statement)
         if isinstance(self.output, (ast.List, ast.Tuple)) or not self.block:
             return False

@@ -80,6 +80,7 @@ first, *_ = list([x, x * 2]); first.add_(1)
 dict(x=x)["x"].add_(3)
 x.copy_(torch.ones(4)); x[0] = 7; x[:, 1].copy_(torch.tensor([4.0, 5.0, 6.0]))
 x[...] = torch.tensor(3.0); x[1] = 2; x[...] = x.mean(0); x[0, 0] = 9
+v = torch.ones(1, 4); x[...] = v - 3; x[1] = 4
 v = torch.ones(1, 4); x.copy_(v); x[0] = 7; x[...] = v; x[1, 1] = 5; x[2] = v.sum()
 parts = [x]; parts[0].copy_(torch.ones(4)); x[1] = 3
 x.__iadd__(1); x[0].__imul__(3); v = x.__isub__(2); v += 1

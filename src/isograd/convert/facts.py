@@ -66,6 +66,7 @@ class Facts:
     tensors_given: arguments of torch's, and elements of such, that are tensors. repeated: tensors
     that say how often a list is repeated. operators: functions called that are `operator.iadd` and
     its like, with the method of tensors that does the same; empty of what may be no tensor.
+    made_of_tensors: what operators make of them.
     """
 
     members: dict[Place, Member] = field(default_factory=dict)
@@ -119,6 +120,7 @@ class Facts:
     tensors_given: set[Place] = field(default_factory=set)
     repeated: set[Place] = field(default_factory=set)
     operators: dict[Place, str] = field(default_factory=dict)
+    made_of_tensors: set[Place] = field(default_factory=set)
 
     def is_tensor(self, target: ast.AST) -> bool:
         """Whether a side of a `+=`, or a set attribute, is known to be a tensor."""

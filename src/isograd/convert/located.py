@@ -110,6 +110,9 @@ class _Located(Statements):
 
     def computed(self, node: ast.BinOp, left: Value, right: Value) -> None:
         if isinstance(left, Tensor) or isinstance(right, Tensor):
+            self.facts.made_of_tensors.add(place(node))
+            if not isinstance(node.op, (ast.Add, ast.Mult)):
+                return
             self.facts.operands[place(node)] = (left, right)
             if (times := times_repeated(node, left, right)) is not None:
                 self.facts.repeated.add(place(times))

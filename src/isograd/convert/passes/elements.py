@@ -73,9 +73,7 @@ def _may_be_smaller(value: ast.expr, to: ast.expr, file: FileEdit) -> bool:
         return _may_be_smaller(value.operand, to, file)
     if isinstance(value, ast.BinOp):
         sides = (value.left, value.right)
-        is_known = any(
-            isinstance(one, Tensor) for one in file.facts.operands.get(place_of(value), ())
-        )
+        is_known = place_of(value) in file.facts.made_of_tensors
         return is_known and all(ast.unparse(one) != ast.unparse(to) for one in sides)
     if not isinstance(value, ast.Call):
         return False

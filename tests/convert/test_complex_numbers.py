@@ -241,6 +241,8 @@ def run():
     found += [torch.linalg.norm(made, 1), torch.linalg.slogdet(definite)[1]]
     found += [torch.linalg.eigvalsh(real @ real.T), torch.linalg.norm(real, 2)]
     roots = [torch.linalg.cholesky(definite), torch.cholesky(definite, upper=True)]
+    roots += [torch.triu(made), made.tril(-1), torch.matrix_exp(made), torch.matrix_exp(real)]
+    roots += [torch.linalg.solve_triangular(definite.triu(), made, upper=True)]
     kinds = [one.is_complex() for one in (*found, *roots)]
     return [one.tolist() for one in found + [root.abs() for root in roots]], kinds
 """

@@ -78,6 +78,15 @@ m = max([x, x * 0 - 9], key=lambda t: t.sum().item()); m.add_(1)
 m = [t for t in [x, x * 2] if t.sum() < 10][0]; m.add_(1)
 first, *_ = list([x, x * 2]); first.add_(1)
 dict(x=x)["x"].add_(3)
+x.copy_(torch.ones(4)); x[0] = 7; x[:, 1].copy_(torch.tensor([4.0, 5.0, 6.0]))
+x[...] = torch.tensor(3.0); x[1] = 2; x[...] = x.mean(0); x[0, 0] = 9
+v = torch.ones(1, 4); x[...] = v - 3; x[1] = 4
+v = torch.ones(1, 4); x.copy_(v); x[0] = 7; x[...] = v; x[1, 1] = 5; x[2] = v.sum()
+parts = [x]; parts[0].copy_(torch.ones(4)); x[1] = 3
+x.__iadd__(1); x[0].__imul__(3); v = x.__isub__(2); v += 1
+operator.iadd(x, 1); operator.imul(x[0], 3); v = operator.isub(x, x[1] * 1); v += 1
+i = x.long(); operator.ior(i, 8); i.__ilshift__(1); operator.ifloordiv(i, 3); x[0] = i[1]
+{"k": x}["k"].add_(1); {k: x for k in "ab"}["b"].mul_(2)
 k = Kept(x); k["x"].add_(1)
 x.T.add_(1); x.mT.mul_(2)
 held = {i: x for i in range(1)}; [p.add_(1) for p in held.values()]
@@ -318,6 +327,7 @@ m = nn.Flatten(0); y = m(x); y.add_(1)
 """.strip().splitlines()
 
 _HEAD = """
+import operator
 import numpy as np
 import torch
 from torch import nn

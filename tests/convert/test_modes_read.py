@@ -7,6 +7,8 @@ from pathlib import Path
 from tests.convert.support import converted, port_of, run_both
 
 _NET = """
+import copy
+
 from torch import nn
 
 
@@ -28,6 +30,11 @@ stack = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
 found += [stack.training, stack[0].training, *[part.training for part in stack]]
 net = Net()
 found += [net.training, net.layer.training]
+copied = nn.Linear(2, 2)
+found.append(copy.deepcopy(copied).training)
+one = nn.Linear(2, 2)
+another = copy.deepcopy(one)
+found.append(another.training)
 """
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from isograd.convert.leaves import is_leaf
 from isograd.convert.tree import Tree, names_of
+from isograd.scan.names_in_place import changes_in_place
 
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _LOOPS = (ast.For, ast.AsyncFor, ast.comprehension)
@@ -184,7 +185,7 @@ def _nodes(scope: ast.AST) -> Iterator[ast.AST]:
 def _writes_into_argument(api: str) -> bool:
     """Whether a function of torch writes into its first argument: `nn.init.ones_`, `torch.exp_`."""
     home, _, name = api.rpartition(".")
-    is_changing = name.endswith("_") and not name.endswith("__")
+    is_changing = changes_in_place(name)
     return api.startswith(_INIT) or (is_changing and home in _CHANGING)
 
 
@@ -195,7 +196,7 @@ def _written(node: ast.AST, named: Mapping[ast.AST, str]) -> Iterator[str]:
         if _writes_into_argument(named.get(function, "")):
             yield from _root(next(iter(node.args), None))
         elif isinstance(function, ast.Attribute) and function.attr not in _WRITING_NOTHING:
-            if function.attr.endswith("_") and not function.attr.endswith("__"):
+            if changes_in_place(function.attr):
                 yield from _root(function.value)
     elif isinstance(node, ast.AugAssign):
         yield from _root(node.target)

@@ -32,9 +32,10 @@ class Facts:
     """What the reading of one file leaves for its conversion; no part of its tree.
 
     values: of targets of `+=`, of what functions of torch change, of set attributes. operands: of
-    `~x`, `x & y`, `x + y`, `x * y`. owners: of `x.forward`, `getattr(x, …)`. unknown: attributes of
-    unknown values.
-    selected: calls of torch on `x[mask]`. selections: whether i of `x[i]`, a tensor, is a mask.
+    `~x`, `x & y`, `x + y`, `x * y`. owners: of `x.forward`, `getattr(x, …)` and its like.
+    unknown: attributes of unknown values.
+    selected: calls of torch on `x[mask]`. of_masks: such of a comparison.
+    selections: whether i of `x[i]`, a tensor, is a mask.
     indexed: `x[i]` where x is a tensor. by_position: `x[i]` where a tensor of positions may stand
     alone. lists: lists of modules that are indexed. picked: `x[i]` where i is a tensor, and x none
     that is known. bounded: `x.clamp(0, y)` of a tensor and what may be none. apis: all of torch
@@ -63,7 +64,9 @@ class Facts:
     computes_in_modes: whether a method `train` or `eval` may compute something.
     sets_own_modes: whether one does not leave all of a module in the mode that it is given.
     tensors_given: arguments of torch's, and elements of such, that are tensors. repeated: tensors
-    that say how often a list is repeated.
+    that say how often a list is repeated. operators: functions called that are `operator.iadd` and
+    its like, with the method of tensors that does the same; empty of what may be no tensor.
+    made_of_tensors: what operators make of them.
     """
 
     members: dict[Place, Member] = field(default_factory=dict)
@@ -73,6 +76,7 @@ class Facts:
     owners: dict[Place, Value] = field(default_factory=dict)
     unknown: set[Place] = field(default_factory=set)
     selected: set[Place] = field(default_factory=set)
+    of_masks: set[Place] = field(default_factory=set)
     selections: dict[Place, bool] = field(default_factory=dict)
     indexed: set[Place] = field(default_factory=set)
     by_position: set[Place] = field(default_factory=set)
@@ -115,6 +119,8 @@ class Facts:
     sets_own_modes: bool = False
     tensors_given: set[Place] = field(default_factory=set)
     repeated: set[Place] = field(default_factory=set)
+    operators: dict[Place, str] = field(default_factory=dict)
+    made_of_tensors: set[Place] = field(default_factory=set)
 
     def is_tensor(self, target: ast.AST) -> bool:
         """Whether a side of a `+=`, or a set attribute, is known to be a tensor."""

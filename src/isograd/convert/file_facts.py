@@ -125,6 +125,9 @@ class FileFacts:
                 part, api = resolve(node, self.tree, known[node.id], self.names)
                 self.named[part] = api
         self.named.update(dtypes_of_python(self.tree, self._use))
+        for call in self.tree.of(ast.Call) if self.facts.operators else ():
+            if method := self.facts.operators.get(place(call.func)):
+                self.named[call.func] = method
 
     def _is_behind(self, node: ast.Name, definition: ast.ClassDef | ast.FunctionDef) -> bool:
         """Whether a name is read when the file has defined it anew: `class Dataset(Dataset)`."""

@@ -16,7 +16,7 @@ from isograd.convert.analysis.complex_numbers import (
     may_write_complex,
     writes_complex,
 )
-from isograd.convert.analysis.given_tensors import tensors_given, times_repeated
+from isograd.convert.analysis.given_tensors import times_repeated
 from isograd.convert.analysis.handed_in import (
     MODES,
     constructors_of,
@@ -31,26 +31,27 @@ from isograd.convert.analysis.named_arguments import (
     is_made_in_place,
     made_otherwise,
 )
-from isograd.convert.analysis.positions import may_be_positions
 from isograd.convert.analysis.private import PRIVATE, of_modules, only_reads
 from isograd.convert.analysis.starting import asked_modules, elsewhere_of, leaves_training, looks_up
 from isograd.convert.analysis.unrecorded_functions import computes_in_modes, sets_own_modes
 from isograd.convert.doubles import DOUBLES
 from isograd.convert.facts import Facts, Member
+from isograd.convert.heard import Heard
 from isograd.convert.places import place
 from isograd.convert.training.written_names import WRITTEN
 from isograd.convert.tree import Tree, read_tree
 from isograd.scan.names import torch_names
+from isograd.scan.names_in_place import SPECIAL, operator_method
 from isograd.scan.sources import Source
 from isograd.scan.state import REFERENCE, UNSURE, ModuleSummary, Project, State
 from isograd.scan.statements import Statements
 from isograd.scan.values import (
     ANY_MODULE,
-    RAGGED,
     SELECTING,
     TENSOR,
     Api,
     ClassInfo,
+    Foreign,
     Instance,
     Made,
     Plain,
@@ -79,67 +80,12 @@ WITH_MODES = re.compile(
 )
 #: Lists of modules, which MindSpore indexes by numbers of Python's alone.
 MODULE_LISTS = ("torch.nn.ModuleList", "torch.nn.Sequential")
-#: What limits a tensor by two bounds.
-_CLAMPS = frozenset("clamp clamp_ clip clip_".split())
 #: The first part of what a file imports from.
 _IMPORTS = re.compile(r"^[ \t]*(?:from|import)[ \t]+(\.|\w+)", re.MULTILINE)
 _KINDS = frozenset(
     (ast.Name, ast.Attribute, ast.Call, ast.Dict, ast.Assign, ast.FunctionDef,
      ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
 )  # fmt: skip
-
-
-class _Silent:
-    """Hears of the code and looks for no hazards."""
-
-    dropped: ast.expr | None = None
-
-    def __init__(self, facts: Facts) -> None:
-        self._facts = facts
-
-    def nothing(self, *_: object) -> None:
-        """Nothing."""
-
-    condition = attribute_set = nothing
-
-    def subscript(self, node: ast.Subscript, owner: Value, bounds: list[Value]) -> None:
-        """Keep which elements are a tensor's."""
-        self._facts.indexed.add(place(node))
-        if may_be_positions(node.slice, bounds):
-            self._facts.by_position.add(place(node))
-        if any(isinstance(value, Tensor) for value in bounds):
-            self._facts.selections[place(node)] = not SELECTING.isdisjoint(bounds)
-
-    def call(
-        self,
-        node: ast.Call,
-        api: str,
-        receiver: Value,
-        arguments: list[Value],
-        keywords: dict[str, Value],
-    ) -> None:
-        """Keep what is done to a selection, and which bounds are a tensor and a number."""
-        if api.rpartition(".")[2] in _CLAMPS:
-            given = arguments[0 if api.startswith("torch.Tensor.") else 1 :]
-            given += [value for name, value in keywords.items() if name in ("min", "max")]
-            if len({isinstance(value, Tensor) for value in given}) > 1:
-                self._facts.bounded.add(place(node))
-        if api.endswith("_") and node.args and arguments:
-            self._facts.values[place(node.args[0])] = arguments[0]
-        first = arguments[0] if arguments else keywords.get("input")
-        if (receiver if api.startswith("torch.Tensor.") else first) is RAGGED:
-            self._facts.selected.add(place(node))
-        self._facts.tensors_given.update(tensors_given(node, arguments, keywords))
-
-    def class_made(self, node: ast.ClassDef, info: ClassInfo) -> None:
-        """Keep which class it is."""
-        self._facts.classes[place(node)] = info
-
-    def in_place(self, node: ast.AugAssign, value: Value) -> None:
-        """Keep which value changes."""
-        self._facts.values[place(node.target)] = value
-        if isinstance(node.target, ast.Attribute):
-            self._facts.sets_of_modules.add(place(node.target))
 
 
 class _Located(Statements):
@@ -155,7 +101,7 @@ class _Located(Statements):
         super()._record_attribute(node, owner, api)
         head, _, last = api.rpartition(".")
         is_class = head == _SCALER or self.state.names.kind(head) in ("c", "M", "O", "S")
-        is_member = is_class and last == node.attr
+        is_member = is_class and last == SPECIAL.get(node.attr, node.attr)
         if is_member and owner.__class__ is not Api and self.state.origin is None:
             self.facts.members[place(node)] = Member(api, is_sure=True, owner=owner)
 
@@ -164,6 +110,9 @@ class _Located(Statements):
 
     def computed(self, node: ast.BinOp, left: Value, right: Value) -> None:
         if isinstance(left, Tensor) or isinstance(right, Tensor):
+            self.facts.made_of_tensors.add(place(node))
+            if not isinstance(node.op, (ast.Add, ast.Mult)):
+                return
             self.facts.operands[place(node)] = (left, right)
             if (times := times_repeated(node, left, right)) is not None:
                 self.facts.repeated.add(place(times))
@@ -189,6 +138,11 @@ class _Located(Statements):
             if getattr(node.func, "id", getattr(node.func, "attr", "")) == value.name:
                 self.facts.made.add(value.name)  # no `cls()`, which its own methods say
             self._keep_arguments(node, arguments, keywords)
+        elif isinstance(value, Foreign) and (method := operator_method(value.name)):
+            if arguments and (arguments[0] is None or isinstance(arguments[0], Tensor)):
+                is_known = arguments[0] is not None
+                api = f"torch.Tensor.{method}" if is_known else ""
+                self.facts.operators[place(node.func)] = api
         word = getattr(node.func, "id", "")
         if word == "setattr" and len(node.args) == len(arguments) == 3:
             name = str(getattr(node.args[1], "value", ""))
@@ -196,7 +150,7 @@ class _Located(Statements):
             if may_be_module(arguments[0]) and may_be_module(arguments[2]):
                 is_known = is_module(arguments[0]) or is_module(arguments[2])
                 self.facts.sets_of_children[place(node)] = is_known
-        if word == "getattr" and arguments:
+        if word in ("getattr", "hasattr", "setattr") and arguments:
             self.facts.owners[place(node)] = arguments[0]
         self.facts.calls.add(given_to(node, (*arguments, *keywords.values())))
         self.facts.looks_up |= looks_up(node, value, arguments)
@@ -269,7 +223,7 @@ class _Located(Statements):
 
     def _method(self, node: ast.Attribute) -> tuple[Value, Value]:
         found, owner = super()._method(node)
-        if node.attr in ("forward", "extra_repr"):
+        if node.attr in ("forward", "extra_repr") or _is_of_modules(node, owner):
             self.facts.owners[place(node)] = owner
         if getattr(node.value, "id", "") != "self":
             self.facts.called.add(node.attr)
@@ -311,7 +265,7 @@ def locate(
     """
     facts = Facts()
     summary = ModuleSummary(name, is_package=bool(name) and name == package)
-    state = State(torch_names(), project, summary, package, _Silent(facts), source.text)
+    state = State(torch_names(), project, summary, package, Heard(facts), source.text)
     state.mixed.update(mixed or {})
     state.env = Scope(BUILTINS)
     state.env["__name__"] = state.env["__file__"] = Plain()
@@ -344,6 +298,12 @@ def locate(
         if value is not None and value.__class__ is not Plain
     }
     return facts, summary
+
+
+def _is_of_modules(node: ast.Attribute, owner: Value) -> bool:
+    """Whether a list of modules is changed as lists are."""
+    is_change = node.attr in ("pop", "insert", "extend")
+    return is_change and isinstance(owner, Made) and owner.api in MODULE_LISTS
 
 
 def _apis(state: State) -> Callable[[ast.AST], str]:

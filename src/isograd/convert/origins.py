@@ -10,6 +10,7 @@ from enum import IntEnum
 from isograd.convert.indexes import parts_of
 from isograd.convert.tree import first_argument, is_none, is_true
 from isograd.scan.behaviour import VIEWS
+from isograd.scan.names_in_place import changes_in_place
 
 #: Methods that return several views.
 SEVERAL = frozenset(
@@ -240,7 +241,7 @@ def view_of(node: ast.expr, named: Mapping[ast.AST, str]) -> tuple[ast.expr, Rea
         return base, Reach.SHARED
     if name in _CASTS and not is_function and isinstance(base, (ast.Name, ast.Attribute)):
         return base, Reach.SHARED
-    if name.endswith("_") and not name.endswith("__"):
+    if changes_in_place(name):
         return base, Reach.SHARED
     return None
 

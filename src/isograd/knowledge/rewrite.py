@@ -36,6 +36,7 @@ from functools import cache, lru_cache
 
 from isograd.knowledge.entry import Entry
 from isograd.knowledge.fitting import FITS, expression, is_negated, is_plain
+from isograd.knowledge.older_overloads import take_factors
 
 #: What the first name of a template means; who writes the code imports it.
 PACKAGES = {
@@ -289,6 +290,8 @@ def bind(entry: Entry, call: Call) -> dict[str, str | list[str]] | NotRewritten:
     values = list(call.positional)
     if call.receiver:
         values.insert(0, call.receiver)
+    by_position = [p.name for p in ordered]
+    bound |= take_factors(values, by_position, {p.name for p in parameters} - {*by_position})
     if values and not entry.signature:
         return NotRewritten(f"a call of {entry.api} with arguments is not converted", values[0])
     while values:

@@ -1,7 +1,7 @@
-"""Decompositions of complex matrices, which MindSpore's kernels do not take or make otherwise.
+"""Functions of complex matrices, which MindSpore's kernels do not take or make otherwise.
 
-They are computed by numpy (LAPACK as in torch) and have no gradient; of a real matrix each is the
-function beside which it stands.
+Decompositions are computed by numpy (LAPACK as in torch) and have no gradient; of a real matrix
+each is the function beside which it stands.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from isograd.runtime.algebra import (
     eigh,
     eigvalsh,
     linalg_svd,
+    matrix_exp,
     svd,
 )
 from isograd.runtime.basics import named, refuse_gradient
@@ -80,6 +81,33 @@ def complex_slogdet(input: Any) -> Any:
     """The sign of a determinant and the logarithm of its absolute value, which is real."""
     sign, size = ops.slogdet(input)
     return sign, ops.real(size) if ops.is_complex(size) else size
+
+
+def complex_matrix_exp(A: Any) -> Any:  # noqa: N803
+    """The exponential, by that of the real matrix [[re, -im], [im, re]], which has a gradient."""
+    if not ops.is_complex(A):
+        return matrix_exp(A)
+    size, real, imaginary = A.shape[-1], ops.real(A), ops.imag(A)
+    rows = ops.cat([real, -imaginary], -1), ops.cat([imaginary, real], -1)
+    columns = matrix_exp(ops.cat(rows, -2))[..., :size]
+    return ops.Complex()(columns[..., :size, :], columns[..., size:, :])
+
+
+def complex_triu(input: Any, diagonal: int = 0) -> Any:
+    """The upper triangle."""
+    return _triangle(ops.triu, input, diagonal)
+
+
+def complex_tril(input: Any, diagonal: int = 0) -> Any:
+    """The lower triangle."""
+    return _triangle(ops.tril, input, diagonal)
+
+
+def _triangle(of: Any, input: Any, diagonal: int) -> Any:
+    """MindSpore's own takes no complex numbers on a CPU (2.10)."""
+    if not ops.is_complex(input):
+        return of(input, diagonal)
+    return ops.Complex()(of(ops.real(input), diagonal), of(ops.imag(input), diagonal))
 
 
 def complex_matrix_norm(

@@ -157,7 +157,7 @@ def scatter(input: Any, dim: int, index: Any, src: Any, reduce: str | None = Non
     if reduce == "add":
         return scatter_add(input, dim, index, src)
     if reduce is not None:
-        raise ValueError(f"scatter with reduce={reduce!r} is not known")
+        return scatter_reduce(input, dim, index, src, {"multiply": "prod"}[reduce])
     src = src[tuple(slice(0, n) for n in index.shape)] if src.shape != index.shape else src
     return ops.tensor_scatter_elements(input, index, src, dim, "none")
 
@@ -206,13 +206,15 @@ def scatter_reduce(
     places = ms.Tensor(np.arange(moved.shape[-1]))
     hit = target.expand_dims(-1) == places
     values = source.expand_dims(-1)
-    neutral = {"sum": 0.0, "mean": 0.0, "prod": 1.0, "amax": -np.inf, "amin": np.inf}[reduce]
+    neutral = _neutral(reduce, input)
     given = ops.where(hit, values, ops.full_like(values, neutral))
     count = hit.astype(input.dtype).sum(-2)
     if reduce in ("sum", "mean"):
         total = given.sum(-2) + (moved if include_self else ops.zeros_like(moved))
         if reduce == "mean":
-            total = total / ops.clamp(count + (1 if include_self else 0), 1)
+            count_of_all = ops.clamp(count + (1 if include_self else 0), 1)
+            is_whole = not ops.is_floating_point(input)
+            total = ops.floor_div(total, count_of_all) if is_whole else total / count_of_all
         found = total
     elif reduce == "prod":
         found = given.prod(-2) * (moved if include_self else 1)
@@ -222,6 +224,17 @@ def scatter_reduce(
             found = (ops.maximum if reduce == "amax" else ops.minimum)(found, moved)
     found = ops.where(count > 0, found, moved)
     return ops.movedim(found, -1, axis)
+
+
+def _neutral(reduce: str, input: Any) -> Any:
+    """What changes nothing that it is reduced with."""
+    if reduce in ("sum", "mean", "prod"):
+        return float(reduce == "prod")
+    sign = 1 if reduce == "amin" else -1
+    if ops.is_floating_point(input):
+        return sign * np.inf
+    limits = np.iinfo(ms.dtype_to_nptype(input.dtype))
+    return int(limits.max if sign > 0 else limits.min)
 
 
 def _rows(input: Any, dim: int, index: Any) -> Any:

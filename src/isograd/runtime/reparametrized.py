@@ -51,13 +51,26 @@ def _taken(module: Any, name: str) -> Any:
 def _derive(module: Any, members: dict[str, Any]) -> None:
     """Give one module a class of its own with more members."""
     kind = type(module)
-    module.__class__ = type(kind.__name__, (kind,), {**members, "_derived_from": kind})
+    own = {**members, "_derived_from": kind, "_members": tuple(members)}
+    module.__class__ = type(kind.__name__, (kind,), own)
+
+
+def _underive(module: Any, name: str) -> None:
+    """Take the class that was derived for a name away; those that were derived later stay."""
+    later = []
+    kind = type(module)
+    while name not in vars(kind):
+        later.append({key: vars(kind)[key] for key in kind._members})
+        kind = kind._derived_from
+    module.__class__ = kind._derived_from
+    for members in reversed(later):
+        _derive(module, members)
 
 
 def _restore(module: Any, name: str, parts: tuple[str, ...]) -> Any:
     """Make the weight a parameter again."""
     values = ms.Tensor(getattr(module, name).asnumpy())
-    module.__class__ = module._derived_from
+    _underive(module, name)
     for part in parts:
         delattr(module, part)
     setattr(module, name, ms.Parameter(values))
@@ -138,6 +151,22 @@ def _followed(matrix: Any, v: Any, steps: int, eps: float) -> tuple[Any, Any]:
     return ops.stop_gradient(u), ops.stop_gradient(v)
 
 
+class _OfWeights(Module):
+    """What the weights of a module are made of, by their names."""
+
+    def __len__(self) -> int:
+        return len(self._cells)
+
+    def __iter__(self) -> Any:
+        return iter(list(self._cells))
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._cells
+
+    def __getitem__(self, name: str) -> Any:
+        return self._cells[name]
+
+
 class ParametrizationList(Module):
     """What a weight is made of: `original`, or several, and the modules that make it."""
 
@@ -145,8 +174,8 @@ class ParametrizationList(Module):
         super().__init__()
         originals = original
         for module in list(modules)[::-1]:
-            inverse = getattr(module, "right_inverse", None)
-            originals = originals if inverse is None else inverse(originals)
+            if hasattr(module, "right_inverse"):
+                originals = module.right_inverse(originals)
         self.count = len(originals) if isinstance(originals, (tuple, list)) else 0
         if not self.count:
             self.original = ms.Parameter(originals)
@@ -160,6 +189,21 @@ class ParametrizationList(Module):
         """One more module, which works on what the others made."""
         setattr(self, str(self.steps), module)
         self.steps += 1
+
+    def __len__(self) -> int:
+        return self.steps
+
+    def __getitem__(self, number: int) -> Any:
+        return getattr(self, str(range(self.steps)[number]))
+
+    def right_inverse(self, value: Any) -> None:
+        """Give `original`, or all of them, what the modules make a weight of."""
+        for number in range(self.steps)[::-1]:
+            value = getattr(self, str(number)).right_inverse(value)
+        if not self.count:
+            self.original.set_data(ops.stop_gradient(value))
+        for number in range(self.count):
+            getattr(self, f"original{number}").set_data(ops.stop_gradient(value[number]))
 
     def construct(self) -> Any:
         """The weight."""
@@ -182,13 +226,16 @@ def register_parametrization(
         return module
     values = _taken(module, tensor_name)
     if not is_parametrized(module):
-        module.parametrizations = Module()
+        module.parametrizations = _OfWeights()
     setattr(module.parametrizations, tensor_name, ParametrizationList([parametrization], values))
 
     def weight(self: Any) -> Any:
         return getattr(self.parametrizations, tensor_name)()
 
-    _derive(module, {tensor_name: property(weight)})
+    def set_weight(self: Any, value: Any) -> None:
+        getattr(self.parametrizations, tensor_name).right_inverse(value)
+
+    _derive(module, {tensor_name: property(weight, set_weight)})
     return module
 
 
@@ -259,7 +306,7 @@ def remove_parametrizations(module: Any, tensor_name: str, leave_parametrized: b
     held = getattr(module.parametrizations, tensor_name)
     values = getattr(module, tensor_name) if leave_parametrized else held.original
     values = ms.Tensor(values.asnumpy())
-    module.__class__ = module._derived_from
+    _underive(module, tensor_name)
     del module.parametrizations._cells[tensor_name]
     if not module.parametrizations._cells:
         del module._cells["parametrizations"]

@@ -228,7 +228,7 @@ def overwrite(held: Any, values: Any) -> Any:
     """Write values into a tensor that has other names, or into a Parameter, and return it."""
     if isinstance(held, ms.Parameter):
         return _WRITTEN_PARAMETER(held, ops.broadcast_to(_tensor(values), held.shape))
-    held[...] = unshared(values)
+    held[...] = unshared(values, held)
     return held
 
 
@@ -289,9 +289,16 @@ def taken(part: Any) -> Any:
     return part
 
 
-def unshared(values: Any) -> Any:
-    """Values of their own: `x[...] = y` of MindSpore 2.10 makes x and y one memory."""
-    return ops.deepcopy(values) if isinstance(values, ms.Tensor) else values
+def unshared(values: Any, held: Any = None) -> Any:
+    """Values of their own, in the shape of what they go into.
+
+    `x[...] = y` of MindSpore 2.10 makes x and y one memory; of a smaller y all rows of x are one.
+    """
+    if not isinstance(values, ms.Tensor):
+        return values
+    if held is not None and values.shape != held.shape:
+        return ops.broadcast_to(values, held.shape)
+    return ops.deepcopy(values)
 
 
 def _takes_copy(key: Any) -> bool:

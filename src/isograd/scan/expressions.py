@@ -179,8 +179,8 @@ class Expressions(Members):
             self.bitwise(node, (left, right))
             if left is MASK and right is MASK:
                 return MASK
+        self.computed(node, left, right)
         if node.op.__class__ in (ast.Add, ast.Mult):
-            self.computed(node, left, right)
             if left.__class__ is Items and right.__class__ is Tensor:
                 return Items(left.item)  # as often as a tensor of one number says
         if left.__class__ is Tensor or right.__class__ is Tensor:
@@ -213,7 +213,7 @@ class Expressions(Members):
         """Called for `~x`, `x & y`, `x << y`; a reader that converts keeps what they work on."""
 
     def computed(self, node: ast.BinOp, left: Value, right: Value) -> None:
-        """Called for `x + y` and `x * y`."""
+        """Called for `x + y` and all other operators."""
 
     def boolean(self, node: ast.BoolOp) -> Value:
         """`a and b`: either value."""

@@ -29,7 +29,8 @@ from isograd.scan.values import (
 
 #: Calls that are followed into each other; beyond it a function is read later, without its caller.
 DEEPEST = 25
-_FORWARD = ("forward", "_forward")
+#: How methods begin that are given tensors.
+FORWARD = ("forward", "_forward")
 _PROPERTIES = frozenset("property cached_property lazy_property".split())
 
 
@@ -164,7 +165,7 @@ class Functions(Annotations):
 
     def _takes_tensors(self, info: FunctionInfo) -> bool:
         owner = info.owner
-        if owner is None or not info.name.startswith(_FORWARD):
+        if owner is None or not info.name.startswith(FORWARD):
             return False
         return owner.is_module or owner.root == "torch.autograd.Function"
 
@@ -250,7 +251,7 @@ class Functions(Annotations):
         called = self._called_of_objects(methods)
         for group in (
             [info for info in waiting if info.name == "__init__"],
-            [info for info in methods if info.name.startswith(_FORWARD)],
+            [info for info in methods if info.name.startswith(FORWARD)],
             [info for info in methods if info.name not in called],
             methods,
             waiting[::-1],

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from isograd.scan import behaviour, builtin_calls
 from isograd.scan.names import module_result
+from isograd.scan.names_in_place import SPECIAL, operator_method
 from isograd.scan.state import CALL, UNSURE, State, project_member
 from isograd.scan.values import (
     ANY_MODULE,
@@ -36,7 +37,8 @@ from isograd.scan.values import (
     part,
 )
 
-_TENSOR_APIS: dict[str, Api] = {}
+#: The special names of operators are the methods that do the same.
+_TENSOR_APIS = {name: Api(f"torch.Tensor.{method}") for name, method in SPECIAL.items()}
 _MODULE_APIS: dict[str, Api] = {}
 #: Methods that return the module itself.
 _FLUENT = frozenset(
@@ -329,6 +331,8 @@ class Members:
             return Differentiated(arguments[0])
         if name == "typing.cast" and len(node.args) == 2:
             return self.annotation_value(node.args[0])
+        if (method := operator_method(name)) and _any_tensor(arguments[:1]):
+            return self.state.names.result(f"torch.Tensor.{method}", arguments[1:], keywords)
         handler = builtin_calls.CALLS.get(name)
         if handler is not None:
             return handler(arguments, keywords)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
+from isograd.static_graph.scope import blocks
 from isograd.static_graph.values import Locals
 
 Rewrite = Callable[["Place"], bool]
@@ -33,11 +34,7 @@ class Place:
     def body_of(self, statement: ast.stmt) -> list[ast.stmt] | None:
         """The list that holds a statement."""
         parent = self.parents.get(id(statement), self.function)
-        for field in ("body", "orelse", "finalbody"):
-            held = getattr(parent, field, None)
-            if isinstance(held, list) and any(s is statement for s in held):
-                return held
-        return None
+        return next((b for b in blocks(parent) if any(s is statement for s in b)), None)
 
     def replace_statement(self, text: str | list[ast.stmt]) -> bool:
         """Put statements in the place of the one around the construct."""

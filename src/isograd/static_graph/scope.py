@@ -125,6 +125,12 @@ def below(root: ast.AST) -> list[ast.AST]:
     return found
 
 
+def blocks(node: ast.AST) -> list[list[ast.stmt]]:
+    """The lists of statements directly in a node, without those of handlers and cases."""
+    found = (getattr(node, name, None) for name in ("body", "orelse", "finalbody"))
+    return [block for block in found if isinstance(block, list)]
+
+
 #: So many files may hand a name on to each other.
 _MOST_IMPORTS = 8
 

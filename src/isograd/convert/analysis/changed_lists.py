@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from isograd.convert.analysis.own_lists import is_own_list
-from isograd.static_graph.scope import below, children
+from isograd.static_graph.scope import below, blocks, children
 
 #: Methods that the static graph runs as plain Python, outside the gradient.
 _METHODS = frozenset("pop insert extend reverse".split())
@@ -147,9 +147,8 @@ def _is_written_so(change: Change, parents: _Parents) -> bool:
 def _stands_alone(statement: ast.stmt, parents: _Parents) -> bool:
     """Whether a statement begins its line."""
     around = parents[statement]
-    for block in ("body", "orelse", "finalbody"):
-        statements = getattr(around, block, [])
-        if isinstance(statements, list) and statement in statements:
+    for statements in blocks(around):
+        if statement in statements:
             place = statements.index(statement)
             if place:
                 return (statements[place - 1].end_lineno or 0) < statement.lineno

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from isograd.static_graph.scope import below
+from isograd.static_graph.scope import below, blocks
 
 _Function = ast.FunctionDef
 _INNER = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
@@ -98,7 +98,4 @@ def _changes(member: ast.Attribute) -> bool:
 def _blocks(method: _Function) -> Iterator[list[ast.stmt]]:
     """The lists of statements of a method, its own first."""
     for node in below(method):
-        for kind in ("body", "orelse", "finalbody"):
-            block = getattr(node, kind, None)
-            if isinstance(block, list):
-                yield block
+        yield from blocks(node)

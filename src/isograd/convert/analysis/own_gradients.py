@@ -16,6 +16,7 @@ from typing import TypeGuard
 
 from isograd.convert.analysis.shown_tensors import tensors_of
 from isograd.convert.tree import is_none
+from isograd.scan.names_in_place import changes_in_place
 
 #: torch's class, by its names.
 FUNCTIONS = ("torch.autograd.Function", "torch.autograd.function.Function")
@@ -163,7 +164,7 @@ def _writes(part: ast.AST) -> bool:
         return part.arg in ("out", "inplace") and not is_off
     is_method = isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute)
     name: str = part.func.attr if is_method else ""  # type: ignore[attr-defined]
-    return isinstance(part, ast.AugAssign) or (name.endswith("_") and not name.endswith("__"))
+    return isinstance(part, ast.AugAssign) or changes_in_place(name)
 
 
 class _Kept:

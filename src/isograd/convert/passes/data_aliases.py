@@ -8,6 +8,7 @@ from isograd.convert.data_aliases import is_data, owner_of
 from isograd.convert.file import FileEdit
 from isograd.convert.passes.elements import is_without_gradient
 from isograd.convert.passes.example import Example
+from isograd.scan.names_in_place import changes_in_place
 
 _INIT = "torch.nn.init."
 #: What may be asked of a tensor without reading its numbers.
@@ -65,20 +66,15 @@ def _is_read(node: ast.Name, file: FileEdit) -> bool:
     while isinstance(parent, (ast.Attribute, ast.Subscript)) or (
         isinstance(parent, ast.Call) and parent.func is part
     ):
-        if isinstance(parent, ast.Attribute) and _changes(parent.attr):
+        if isinstance(parent, ast.Attribute) and changes_in_place(parent.attr):
             return False
         part, parent = parent, file.tree.parents.get(parent)
     if isinstance(parent, ast.keyword):
         parent = file.tree.parents.get(parent)
     if isinstance(parent, ast.Call):
         use = file.use(parent.func)
-        return use is not None and not use.api.startswith(_INIT) and not _changes(use.api)
+        return use is not None and not use.api.startswith(_INIT) and not changes_in_place(use.api)
     return part is not node or isinstance(parent, (ast.BinOp, ast.UnaryOp, ast.Compare))
-
-
-def _changes(name: str) -> bool:
-    """Whether a function of this name writes into its tensor."""
-    return name.endswith("_") and not name.endswith("__")
 
 
 def _read(node: ast.Name, file: FileEdit) -> bool:

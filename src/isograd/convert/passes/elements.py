@@ -19,8 +19,8 @@ from isograd.convert.passes.reach_of_writes import (
     tell,
 )
 from isograd.convert.places import place as place_of
-from isograd.convert.tree import names_of
-from isograd.scan.values import PARAMETER
+from isograd.convert.tree import first_argument, names_of
+from isograd.scan.values import PARAMETER, Tensor
 
 #: What may be a tensor of positions or a mask in an index.
 _MASKS = (ast.Compare, ast.List, ast.ListComp)
@@ -49,15 +49,39 @@ def _source(node: ast.expr, file: FileEdit) -> str:
     return file.sources_before.get(node) or file.source(node)
 
 
-def unshared(value: ast.expr, file: FileEdit) -> str:
-    """What all of a tensor is overwritten with; MindSpore would let both share one storage."""
+def unshared(value: ast.expr, to: ast.expr, file: FileEdit) -> str:
+    """What all of a tensor is overwritten with; MindSpore would let both share one storage.
+
+    Of a smaller tensor all rows would share one.
+    """
     code, (root, reach) = file.argument(value), origin_of_write(value, file.views)
     is_new = isinstance(value, (ast.BinOp, ast.UnaryOp, ast.Compare, ast.Constant, ast.List)) or (
         isinstance(value, ast.Call) and file.use(value.func) is not None
     )
+    is_path = not any(isinstance(part, ast.Call) for part in ast.walk(to))  # it is read again
     if is_new and root is value and reach is Reach.ALONE:
+        if is_path and _may_be_smaller(value, to, file):
+            return f"{file.name('ops.broadcast_to')}({code}, {file.source(to)}.shape)"
         return code
-    return f"{file.name('composites.unshared')}({code})"
+    place = f", {file.source(to)}" if is_path else ""
+    return f"{file.name('composites.unshared')}({code}{place})"
+
+
+def _may_be_smaller(value: ast.expr, to: ast.expr, file: FileEdit) -> bool:
+    """Whether a tensor that is computed need not have the shape of what it is written to."""
+    if isinstance(value, ast.UnaryOp):
+        return _may_be_smaller(value.operand, to, file)
+    if isinstance(value, ast.BinOp):
+        sides = (value.left, value.right)
+        is_known = place_of(value) in file.facts.made_of_tensors
+        return is_known and all(ast.unparse(one) != ast.unparse(to) for one in sides)
+    if not isinstance(value, ast.Call):
+        return False
+    use, alike = file.use(value.func), first_argument(value, "input")
+    if use is None or not isinstance(file.names.result(use.api, [], {}), Tensor):
+        return False
+    is_alike = alike is not None and ast.unparse(alike) == ast.unparse(to)
+    return not (is_alike and use.api.endswith("_like"))
 
 
 def owner_of_data(node: ast.expr, file: FileEdit) -> str:

@@ -20,6 +20,7 @@ from isograd.convert.passes.numpy_arrays import is_array
 from isograd.convert.passes.reach_of_writes import scope_of
 from isograd.convert.places import place
 from isograd.convert.tree import is_laid_out, names_of, pairs_of
+from isograd.scan.names_in_place import changes_in_place
 
 _WRITING = (ast.Assign, ast.AugAssign, ast.Subscript, ast.Call)
 
@@ -200,7 +201,7 @@ def _written_results(file: FileEdit) -> frozenset[str]:
         for part in _writing(file.tree.module, file):
             written = getattr(part, "value", None) if isinstance(part, ast.Subscript) else None
             if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute):
-                is_in_place = part.func.attr.endswith("_") and not part.func.attr.endswith("__")
+                is_in_place = changes_in_place(part.func.attr)
                 written = part.func.value if is_in_place else None
             if written is not None:
                 found.add(_called_at_root(written))
@@ -319,7 +320,7 @@ def _writes_or_renames(node: ast.AST) -> bool:
         return isinstance(node.ctx, ast.Store)
     if isinstance(node, ast.Call):
         name = getattr(node.func, "attr", getattr(node.func, "id", ""))
-        return bool(name.endswith("_") and not name.endswith("__"))
+        return changes_in_place(name)
     return True
 
 

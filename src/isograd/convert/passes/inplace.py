@@ -66,6 +66,8 @@ _WAITING = (
     "MindSpore refuses to write into the inputs of what it differentiates"
 )
 _WAITING_ADVICE = "Bind what it is changed to before the statement: {0} = …"
+#: Containers that are made where they stand.
+_WRITTEN_OUT = (ast.List, ast.Tuple, ast.ListComp, ast.Dict, ast.DictComp)
 #: Methods that change the shape, which a write into the tensor cannot.
 _SHAPING = frozenset(
     (
@@ -184,17 +186,17 @@ def _write(
 
 
 def _write_subscript(target: ast.Subscript, node: ast.Call, code: str, file: FileEdit) -> None:
-    if _is_of_fresh_list(target):
+    if _is_of_fresh_container(target):
         file.replace(node, f"{file.name('composites.overwrite')}({file.source(target)}, {code})")
     else:
         write_element(target, node, code, file)
 
 
-def _is_of_fresh_list(target: ast.Subscript) -> bool:
-    """`list(net.parameters())[0]`: the tensor is changed, and not the list."""
+def _is_of_fresh_container(target: ast.Subscript) -> bool:
+    """`list(net.parameters())[0]`, `{"k": x}["k"]`: the tensor is changed, and not the list."""
     made = target.value
     is_listed = isinstance(made, ast.Call) and getattr(made.func, "id", "") in LISTING
-    return is_listed or isinstance(made, (ast.List, ast.Tuple, ast.ListComp))
+    return is_listed or isinstance(made, _WRITTEN_OUT)
 
 
 def _may_be_computed(target: ast.expr, use: Use, node: ast.AST, file: FileEdit) -> bool:
@@ -249,7 +251,9 @@ def _copy_into_name(node: ast.Call, receiver: ast.Name, code: str, file: FileEdi
     if sight.reach is Reach.LOST:
         tell(sight, name, node, file)
     if file.tree.is_statement(node) and not may_be_parameter(name, node, file):
-        layout.write_statement(file, node, f"{name}[...] = {unshared(node.args[0], file)}")
+        layout.write_statement(
+            file, node, f"{name}[...] = {unshared(node.args[0], receiver, file)}"
+        )
     else:
         file.replace(node, f"{file.name('composites.overwrite')}({name}, {code})")
 

@@ -353,11 +353,19 @@ def _of_classes(
 
 def _is_renamed(name: str, file: FileEdit) -> bool:
     """Whether any layer that the project uses has another name for an attribute."""
+    return name in renamed_attributes(file)
+
+
+def renamed_attributes(file: FileEdit) -> set[str]:
+    """The attributes for which any layer that the project uses has another name."""
+    found: set[str] = set()
     for api in file.settings.layers.used:
         entry = file.entry(api) if file.names.kind(api) == "M" else None
-        if entry is None or file.is_shaped(entry.api):
-            continue
-        own = dict(entry.attributes).get(name, name)
-        if own != name and not own.startswith(_OF_NONE):
-            return True
-    return False
+        if entry is not None and not file.is_shaped(entry.api):
+            pairs = entry.attributes
+            found |= {name for name, own in pairs if own not in ("", name) and not _is_none(own)}
+    return found
+
+
+def _is_none(own: str) -> bool:
+    return own.startswith(_OF_NONE)

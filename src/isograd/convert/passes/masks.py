@@ -43,7 +43,8 @@ def _is_condition(node: ast.expr, file: FileEdit, seen: frozenset[str]) -> bool:
     if isinstance(node, ast.Call):
         if node.args and _is_of_truths(node.args[0]):
             return True
-        if file.api_of_call(node) in _CONDITIONS:
+        use = file.use(node.func)
+        if use is not None and use.api in _CONDITIONS:
             return True
         kinds = [part.value for part in node.keywords if part.arg == "dtype"]
         is_cast = isinstance(node.func, ast.Attribute) and node.func.attr == "bool"

@@ -1,4 +1,7 @@
-"""`mask * 1` and `mask + mask`, which a graph of MindSpore 2.10 takes for the mask, or refuses."""
+"""What MindSpore 2.10 does not do with masks.
+
+`mask * 1` and `mask + mask`, which a graph takes for the mask, or refuses; `mask.max()`.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,14 @@ import ast
 from isograd.convert.file import FileEdit
 from isograd.convert.passes.boolean_gradients import is_boolean, uses_of_masks
 from isograd.convert.passes.example import Example
-from isograd.convert.passes.reach_of_writes import may_be_compiled
+from isograd.convert.passes.masks import is_mask
+from isograd.convert.passes.reach_of_writes import may_be_compiled, own_values_of
 from isograd.convert.places import place
 from isograd.scan.values import Tensor
+
+#: What the greatest and the least of a mask say.
+_EXTREMES = {"max": "ops.any", "min": "ops.all"}
+_HOMES = ("torch", "torch.Tensor")
 
 
 class MasksInArithmetic:
@@ -72,6 +80,67 @@ class MasksInArithmetic:
             file.replace(node, f"{file.name('ops.cast')}({alone}, {file.name('ms.int64')})")
             return True
         return False
+
+
+class ExtremesOfMasks:
+    """The greatest and the least of a mask, which MindSpore 2.10 refuses on a CPU."""
+
+    kinds = (ast.Call,)
+    examples = (
+        Example(
+            "whether any, or all, are true",
+            """
+            def f(x: torch.Tensor):
+                bad = torch.isnan(x)
+                return torch.max(bad), (x > 0).min()
+            """,
+        ),
+    )
+    counterexamples = (
+        Example(
+            "numbers",
+            """
+            def f(x: torch.Tensor):
+                x = torch.relu(x)
+                last = x.max()
+                x = x > last
+                return x
+            """,
+        ),
+        Example(
+            "an axis",
+            """
+            def f(x: torch.Tensor):
+                return (x > 0).max(0)
+            """,
+        ),
+    )
+
+    def convert(self, node: ast.AST, file: FileEdit) -> bool:
+        """Write `any` and `all`."""
+        assert isinstance(node, ast.Call)
+        use = file.use(node.func)
+        instead = _EXTREMES.get(use.api.rpartition(".")[2]) if use is not None else None
+        if use is None or not instead or use.api.rpartition(".")[0] not in _HOMES:
+            return False
+        given = [*node.args, *(part.value for part in node.keywords if part.arg == "input")]
+        of = node.func.value if use.is_member and isinstance(node.func, ast.Attribute) else None
+        if of is None:
+            of = given[0] if given else None
+        if of is None or len(node.args) + len(node.keywords) != (0 if use.is_member else 1):
+            return False
+        if place(node) not in file.facts.of_masks and not _holds_masks(of, file):
+            return False
+        file.replace(node, f"{file.name(instead)}({file.argument(of)})")
+        file.uses += 1
+        file.converted += 1
+        return True
+
+
+def _holds_masks(node: ast.expr, file: FileEdit) -> bool:
+    """Whether all that a name, or an expression, may hold is a mask by how it is written."""
+    values = own_values_of(node, file) if isinstance(node, ast.Name) else [node]
+    return bool(values) and all(is_mask(value, file) for value in values)
 
 
 def _is_one(node: ast.expr) -> bool:

@@ -73,7 +73,7 @@ class Stores:
                 if isinstance(part, ast.Subscript):
                     _store(part, node, file)
                     if part is target and is_ellipsis(part.slice):
-                        code = unshared(node.value, file)
+                        code = unshared(node.value, part.value, file)
                         if code != file.source(node.value):
                             file.replace(node.value, code)
         return False

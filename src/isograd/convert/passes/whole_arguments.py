@@ -12,6 +12,7 @@ from isograd.convert.passes.reach_of_writes import scope_of
 from isograd.convert.places import place
 from isograd.convert.types_and_settings import TYPED_TENSORS
 from isograd.knowledge.rewrite import parameters_of
+from isograd.scan.functions import FORWARD
 
 #: Arguments that are one integer.
 _ONE = frozenset(
@@ -39,7 +40,6 @@ _SIZED = frozenset("full new_full normal".split())
 _WHOLE = frozenset("rand randn randint".split())
 _SIZES = "size"
 _OF_SIZES = frozenset((*TYPED_TENSORS, "torch.Tensor", "torch.Tensor.new"))
-_FORWARD = "forward"
 _DEEPEST = 6
 
 
@@ -200,7 +200,7 @@ def is_network_argument(node: ast.expr, file: FileEdit, depth: int = 0) -> bool:
     given = scope.parameters.get(node.id)
     if given is not None and not bound:
         name = getattr(scope.node, "name", "")
-        return name.startswith(_FORWARD) and given.annotation is None
+        return name.startswith(FORWARD) and given.annotation is None
     if not depth:
         return False
     values = [getattr(one, "iter", getattr(one, "value", None)) for one in bound]

@@ -63,7 +63,7 @@ def write_element(target: ast.Subscript, node: ast.Call, code: str, file: FileEd
         write_elements(target, node, code, file)
         return
     if isinstance(root, ast.Name) and scope.is_container(root.id):
-        place, code = f"{place}[...]", (unshared(node.args[0], file) if is_copy else code)
+        place, code = f"{place}[...]", (unshared(node.args[0], target, file) if is_copy else code)
     elif _may_hold_tensors(target, file) and (
         is_copy
         or not isinstance(target.slice, ast.Constant)

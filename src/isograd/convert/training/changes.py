@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from isograd.convert.file import FileEdit
 from isograd.convert.training.paths import path_of, root_of
+from isograd.scan.names_in_place import changes_in_place
 
 #: Methods of Python's containers that change them.
 OF_CONTAINERS = frozenset(
@@ -62,7 +63,7 @@ def _of_call(call: ast.Call, file: FileEdit, seen: frozenset[ast.AST]) -> Iterat
         yield from getattr(out, "elts", [out] if out is not None else [])
     elif isinstance(call.func, ast.Attribute):
         name = call.func.attr
-        if name in OF_CONTAINERS or (name.endswith("_") and not name.endswith("__")):
+        if name in OF_CONTAINERS or changes_in_place(name):
             yield call.func.value
     elif isinstance(call.func, ast.Name):
         yield from _of_function(call, call.func.id, file, seen)

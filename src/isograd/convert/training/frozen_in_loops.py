@@ -6,14 +6,8 @@ import ast
 from collections.abc import Collection, Iterable, Iterator
 from typing import Protocol
 
-from isograd.convert.training.paths import path_of
 from isograd.convert.training.refusals import freezes
 
-#: Classes of torch.optim, by the names under which files import them.
-_OPTIMIZERS = frozenset(
-    """SGD Adam AdamW Adamax NAdam RAdam RMSprop Rprop Adagrad Adadelta Adafactor ASGD LBFGS
-    SparseAdam Muon""".split()
-)
 _PACKAGE = "optim"
 
 
@@ -22,6 +16,9 @@ class _Project(Protocol):
 
     def reached(self, starts: Iterable[ast.AST]) -> Collection[ast.AST]:
         """The functions that nodes call."""
+
+    def qualified(self, node: ast.AST) -> str:
+        """The dotted name that an expression means by its file's imports."""
 
 
 def frozen_in_loops(
@@ -35,10 +32,11 @@ def frozen_in_loops(
     for loop in loops:
         regions = [loop, *(one for one in project.reached([loop]) if one not in computed)]
         nodes = [node for region in regions for node in ast.walk(region)]
-        if not any(isinstance(node, ast.Call) and _makes_optimizer(node) for node in nodes):
+        if not any(
+            isinstance(node, ast.Call) and _makes_optimizer(node, project) for node in nodes
+        ):
             yield from (node for node in nodes if freezes(node))
 
 
-def _makes_optimizer(call: ast.Call) -> bool:
-    *packages, name = path_of(call.func).split(".")
-    return name in _OPTIMIZERS or _PACKAGE in packages
+def _makes_optimizer(call: ast.Call, project: _Project) -> bool:
+    return _PACKAGE in project.qualified(call.func).split(".")[:-1]

@@ -11,7 +11,8 @@ from isograd.convert.text import Text
 from isograd.convert.training.names import SPELLED
 from isograd.convert.training.paths import BUILTINS, bound_by, path_of, read_by
 from isograd.convert.tree import Tree, read_tree
-from isograd.static_graph.scope import FileScope
+from isograd.scan.names_in_place import changes_in_place
+from isograd.static_graph.scope import FileScope, blocks
 
 API = "torch.autograd.grad"
 _PARAMETERS = (
@@ -108,9 +109,8 @@ class Place:
     def _find(self) -> bool:
         """Find the statements that are needed; whether they can stand in a function."""
         parent = self.tree.parents[self.statement]
-        for name in ("body", "orelse", "finalbody"):
-            block = getattr(parent, name, [])
-            if isinstance(block, list) and self.statement in block:
+        for block in blocks(parent):
+            if self.statement in block:
                 self.block, self.at = block, block.index(self.statement)
         if isinstance(self.output, (ast.List, ast.Tuple)) or not self.block:
             return False
@@ -248,6 +248,6 @@ def _written(statement: ast.stmt) -> set[str]:
             found |= set() if is_mark else read_by(part.value)
         if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute):
             name = part.func.attr
-            if name.endswith("_") and not name.endswith("__") and name != "requires_grad_":
+            if changes_in_place(name) and name != "requires_grad_":
                 found |= read_by(part.func.value)
     return found

@@ -17,6 +17,8 @@ from isograd.convert.training.frozen_in_loops import frozen_in_loops
 from isograd.convert.training.model import StepPlan
 from isograd.convert.training.paths import calls_in, path_of
 from isograd.convert.tree import pairs_of
+from isograd.scan.names_in_place import changes_in_place
+from isograd.static_graph.scope import FileScope
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -48,6 +50,7 @@ class Project:
     files: dict[ast.AST, str] = field(default_factory=dict)
     libraries: dict[ast.AST, set[str]] = field(default_factory=dict)
     defined: dict[ast.AST, dict[str, ast.AST]] = field(default_factory=dict)
+    scopes: dict[ast.AST, FileScope] = field(default_factory=dict)
 
     @classmethod
     def of(cls: type[_Project], trees: Iterable[tuple[str, ast.Module]]) -> _Project:
@@ -87,6 +90,14 @@ class Project:
         """The name of a node's file."""
         *_, module = self.above(node)
         return self.files[module]
+
+    def qualified(self, node: ast.AST) -> str:
+        """The dotted name that an expression means by its file's imports; empty for none."""
+        *_, module = self.above(node)
+        assert isinstance(module, ast.Module)
+        if module not in self.scopes:
+            self.scopes[module] = FileScope(module)
+        return self.scopes[module].qualified(node)
 
     def is_of_library(self, node: ast.AST) -> bool:
         """Whether a path begins with the name of a module that its file imports."""
@@ -306,7 +317,7 @@ def _changed(node: ast.AST) -> Iterator[ast.expr]:
         for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
             yield from (target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target])
     elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        if node.func.attr.endswith("_") and not node.func.attr.endswith("__"):
+        if changes_in_place(node.func.attr):
             yield node.func.value
     elif isinstance(node, ast.Call) and _called(node) == "setattr" and len(node.args) == 3:
         name = getattr(node.args[1], "value", "")

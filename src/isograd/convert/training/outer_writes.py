@@ -6,6 +6,7 @@ import ast
 from collections.abc import Collection, Iterator
 
 from isograd.convert.training.paths import root_of
+from isograd.scan.names_in_place import changes_in_place
 from isograd.static_graph.scope import below
 
 
@@ -51,7 +52,7 @@ def _written(node: ast.AST, imports: Collection[str]) -> Iterator[ast.expr]:
         yield node.value
     elif isinstance(node, ast.Call):
         yield from (one.value for one in node.keywords if one.arg == "out")
-        if isinstance(node.func, ast.Attribute) and _is_in_place(node.func.attr):
+        if isinstance(node.func, ast.Attribute) and changes_in_place(node.func.attr):
             owner = root_of(node.func)
             is_function = owner is not None and owner.id in imports
             yield from node.args[:1] if is_function else (node.func.value,)
@@ -64,7 +65,3 @@ def _is_made(target: ast.expr) -> bool:
             return True
         target = target.func if isinstance(target, ast.Call) else target.value
     return False
-
-
-def _is_in_place(name: str) -> bool:
-    return name.endswith("_") and not name.endswith("__")

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from isograd.convert.file import FileEdit
 from isograd.convert.training.changes import changed_by
 from isograd.convert.tree import Tree
+from isograd.scan.names_in_place import changes_in_place
 
 _MAKING = ("dict", "list")
 _KEEPING = (ast.Dict, ast.List, ast.Tuple)
@@ -98,10 +99,6 @@ def _changed_in_place(statements: list[ast.stmt], file: FileEdit) -> set[str]:
     return found - {_made_by(statement) for statement in statements}
 
 
-def _is_in_place(method: str) -> bool:
-    return method.endswith("_") and not method.endswith("__")
-
-
 def _may_be_shared(
     nodes: list[ast.AST],
     fills: list[ast.stmt],
@@ -133,7 +130,7 @@ def _may_be_shared(
             named += [line] if above.value is parent else []
         elif isinstance(above, (*_KEEPING, ast.IfExp, ast.NamedExpr)):
             named.append(line)
-        elif isinstance(above, ast.Attribute) and _is_in_place(above.attr):
+        elif isinstance(above, ast.Attribute) and changes_in_place(above.attr):
             return True
     kept = [value for value in put if not is_fresh(value)]
     names = {part.id for one in kept for part in ast.walk(one) if isinstance(part, ast.Name)}

@@ -26,6 +26,7 @@ from isograd.convert.training.record_elements import (
 )
 from isograd.convert.training.record_writing import Written
 from isograd.convert.training.records import Imports, Record, RecordError, Records
+from isograd.scan.names_in_place import changes_in_place
 from isograd.static_graph.scope import below
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -305,7 +306,7 @@ def is_changed(node: ast.AST, parents: Mapping[ast.AST, ast.AST]) -> bool:
         if not isinstance(parent.ctx, ast.Load):
             return True
         name = getattr(parent, "attr", "")
-        if name.endswith("_") and not name.endswith("__"):
+        if changes_in_place(name):
             return True
         node, parent = parent, parents[parent]
     return isinstance(parent, ast.AugAssign) and parent.target is node

@@ -14,7 +14,7 @@ from itertools import pairwise
 
 from isograd.convert.text import Text
 from isograd.convert.training.paths import method_of, statement_call
-from isograd.static_graph.scope import below
+from isograd.static_graph.scope import below, blocks
 
 #: A text without this has no such lines.
 WORD = ";"
@@ -28,17 +28,10 @@ def split_lines(text: str, tree: ast.Module) -> list[tuple[int, int, str]]:
     places = Text(text)
     found: list[tuple[int, int, str]] = []
     for node in below(tree):
-        for block in _blocks(node):
+        for block in blocks(node):
             if any(map(_takes_gradients, block)):
                 found += _edits(block, places)
     return found
-
-
-def _blocks(node: ast.AST) -> Iterator[list[ast.stmt]]:
-    for name in ("body", "orelse", "finalbody"):
-        block = getattr(node, name, None)
-        if isinstance(block, list):
-            yield block
 
 
 def _takes_gradients(statement: ast.stmt) -> bool:

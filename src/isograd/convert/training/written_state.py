@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from isograd.convert.training.outer_writes import imported, outer_writes
 from isograd.convert.training.paths import path_of
+from isograd.scan.names_in_place import changes_in_place
 from isograd.static_graph.find import compiled_functions
 from isograd.static_graph.scope import FileScope, below
 
@@ -127,7 +128,7 @@ def _place_of_write(node: ast.AST) -> ast.expr | None:
         return node
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         name = node.func.attr
-        return node.func.value if name.endswith("_") and not name.endswith("__") else None
+        return node.func.value if changes_in_place(name) else None
     return None
 
 

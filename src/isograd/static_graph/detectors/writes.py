@@ -20,6 +20,7 @@ from isograd.static_graph.scope import (
     TENSOR,
     TENSORS,
     below,
+    blocks,
     is_self_attribute,
 )
 from isograd.static_graph.values import Locals
@@ -203,11 +204,9 @@ def _is_rebound(own: Locals, names: tuple[str, ...], after: Position, before: as
 def _blocks_around(function: ast.FunctionDef, wanted: ast.stmt) -> Iterator[list[ast.stmt]]:
     """The lists of statements that lead to one: of the function, of a loop or branch in it, …"""
     for node in below(function):
-        for field in ("body", "orelse", "finalbody"):
-            block = getattr(node, field, None)
-            if isinstance(block, list):
-                if any(part is wanted for s in block for part in below(s)):
-                    yield block
+        for block in blocks(node):
+            if any(part is wanted for s in block for part in below(s)):
+                yield block
 
 
 def in_place_result(own: Locals) -> Found:

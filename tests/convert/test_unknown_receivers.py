@@ -138,6 +138,7 @@ def test_what_one_call_gives_is_asked_what_it_is(tmp_path: Path) -> None:
 
 
 SCORES = """
+import numpy as np
 import torch
 
 

@@ -36,6 +36,10 @@ BEFORE_AND_AFTER = {
     "torch.sub(a, b + c)": "a - (b + c)",
     "torch.mul(a - 1, b)": "(a - 1) * b",
     "torch.add(a, b, alpha=2)": "ops.add(a, 2 * b)",
+    # The number first, as torch took it once and still does.
+    "torch.add(a, 2, b)": "ops.add(a, 2 * b)",
+    "x.sub(lr * 2, g)": "ops.sub(x, lr * 2 * g)",
+    "x.addcmul(1 - rate, g, h)": "composites.addcmul(x, g, h, value=1 - rate)",
     "x.to('cpu').float()": "composites.to(x, 'cpu').float()",
     "torch.zeros(2, 3, device=x.device)": "ops.zeros((2, 3), dtype=ms.float32)",
     "torch.zeros(*shape)": "ops.zeros(tuple(shape), dtype=ms.float32)",

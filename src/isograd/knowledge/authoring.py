@@ -51,8 +51,8 @@ IN_PLACE = "in_place"
 _WAYS = {way.name.lower(): way for way in Way}
 _FIELDS = {
     "also", "aliases", "apis", "applicability", "arguments", "advice", "differs", "examples",
-    "gradient", "compare", "hazard", "inputs", "look", "mint", "missing", "rewrite", "signature",
-    "source", "target", "ties", "method_aliases", "in_place", "value", "instance",
+    "gradient", "compare", "hazard", "inputs", "look", "mint", "missing", "older", "rewrite",
+    "signature", "source", "target", "ties", "method_aliases", "in_place", "value", "instance",
     "factory", "base", "attributes", "settings",
 }  # fmt: skip
 _IN_PLACE_DIFFERENCE = (
@@ -225,6 +225,7 @@ def _entry(api: str, table: Mapping[str, Any], standard: Mapping[str, str]) -> E
         mint=table.get("mint", ""),
         aliases=tuple(table.get("aliases", ())),
         signature=table.get("signature", ""),
+        older=tuple(table.get("older", ())),
         rewrite=templates[0],
         others=tuple(templates[1:]),
         value=value,
@@ -334,6 +335,7 @@ def _as_method(entry: Entry, aliases: list[str]) -> Entry:
         mint=entry.mint,
         aliases=tuple(f"torch.Tensor.{alias}" for alias in aliases),
         signature=entry.signature.replace(parameter, "self", 1),
+        older=entry.older,
         rewrite=rewrites[0],
         others=tuple(rewrites[1:]),
         arguments=entry.arguments,
@@ -380,6 +382,7 @@ def _as_in_place(method: Entry, settings: Mapping[str, Any]) -> Entry:
         target=method.target,
         aliases=tuple(f"{alias}_" for alias in method.aliases),
         signature=method.signature,
+        older=method.older,
         rewrite=method.rewrite,
         others=method.others,
         arguments=method.arguments,

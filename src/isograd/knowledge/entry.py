@@ -81,6 +81,8 @@ class Entry:
     api: its canonical public name ("torch.nn.Conv2d", "torch.Tensor.view", "torch.cat").
     aliases: other names of the same thing ("torch.concat").
     signature: torch's parameters, as in a `def`, by which a call's arguments are bound.
+    older: the parameters behind the first in an order that torch takes as well where all are given
+    by position (`x.add_(alpha, other)`).
     target: MindSpore's nn, ops, Tensor or experimental.optim name; mint: the mint name.
     rewrite: the MindSpore expression with torch's arguments in braces; empty where a person has to
     write it.  others: further templates for calls whose arguments the first cannot place (another
@@ -116,6 +118,7 @@ class Entry:
     mint: str = ""
     aliases: tuple[str, ...] = ()
     signature: str = ""
+    older: tuple[str, ...] = ()
     rewrite: str = ""
     others: tuple[str, ...] = ()
     value: str = ""

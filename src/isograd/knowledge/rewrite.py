@@ -289,6 +289,9 @@ def bind(entry: Entry, call: Call) -> dict[str, str | list[str]] | NotRewritten:
     values = list(call.positional)
     if call.receiver:
         values.insert(0, call.receiver)
+    if entry.older and len(values) == len(entry.older) + 1 and not call.keywords:
+        by_name = {p.name: p for p in parameters}
+        ordered = [parameters[0], *map(by_name.__getitem__, entry.older)]
     if values and not entry.signature:
         return NotRewritten(f"a call of {entry.api} with arguments is not converted", values[0])
     while values:

@@ -135,3 +135,42 @@ def test_what_one_call_gives_is_asked_what_it_is(tmp_path: Path) -> None:
     )
     assert of_port == of_torch
     assert of_torch[0] == [[1.0, 2.0], [2.0, 3.0]]
+
+
+MAKING = """
+import hashlib
+import torch
+
+
+class Makers:
+    def new(self, count):
+        return [count]
+
+
+def begun(group):
+    state = {}
+    for w in group["params"]:
+        state["one"] = w.new(1).fill_(2)
+        state["two"] = w.new([3, 4])
+        state["none"] = w.data.new(2).zero_()
+    return [part.tolist() for part in state.values()]
+
+
+def made(held, count):
+    return held.new(count)
+
+
+def told():
+    group = {"params": [torch.nn.Parameter(torch.ones(2, dtype=torch.float64))]}
+    words = hashlib.new("md5", b"a").hexdigest()
+    return begun(group), made(Makers(), 3), list(made(torch.ones(2), 3).shape), words
+"""
+
+
+def test_what_new_is_called_on_is_asked(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    pytest.importorskip("mindspore")
+    port, report = converted(tmp_path, {"net.py": MAKING})
+    assert not report.findings
+    of_torch, of_port = run_both(tmp_path, port, "import json, net; print(json.dumps(net.told()))")
+    assert of_port == of_torch

@@ -210,3 +210,48 @@ def test_an_attribute_is_set_before_the_constructor_of_modules_runs(tmp_path: Pa
     run = "import json, net; print(json.dumps(net.Part(3).bias))"
     of_torch, of_port = run_both(tmp_path, port, run)
     assert of_port == of_torch == 3
+
+
+WRITTEN = """
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self, learns):
+        super().__init__()
+        start = torch.arange(6.0).reshape(2, 3)
+        if learns:
+            self.codes = nn.Parameter(start)
+        else:
+            self.register_buffer("codes", start)
+
+    def forward(self, x):
+        y = (x * self.codes).sum() + (x * self.codes.data).prod()
+        self.codes.data.copy_(x * 2)
+        self.codes.data.add_(1)
+        self.codes.data *= 3
+        self.codes.data[0] = x[1] + self.codes.data[0]
+        return y
+
+
+def told():
+    held = []
+    for learns in True, False:
+        net, x = Net(learns), torch.ones(2, 3, requires_grad=True)
+        y = net(x)
+        held += [y.item(), net.codes.tolist()]
+    net, x = Net(True), torch.ones(2, 3)
+    (x * net.codes.data + net.codes).sum().backward()
+    return held + [net.codes.grad.tolist()]
+"""
+
+
+def test_data_of_what_is_a_buffer_or_a_parameter_is_written_to(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    pytest.importorskip("mindspore")
+    port, report = converted(tmp_path, {"net.py": WRITTEN})
+    assert not report.needs_action
+    run = "import json, net; print(json.dumps(net.told()))"
+    of_torch, of_port = run_both(tmp_path, port, run)
+    assert of_port == of_torch

@@ -52,6 +52,14 @@ def ctc(**settings):
     other = nn.CTCLoss(**settings)(logs, labels, steps, sizes)
     loss.sum().backward()
     return loss, other, (scores.grad[:, [0, 2]] * 1e3).round().abs()
+
+
+def ctc_of_leaves(steps, **settings):
+    logs = torch.arange(60.0).reshape(5, 3, 4).sin()
+    logs.requires_grad_()
+    labels, sizes = torch.tensor([[3, 1, 2], [1, 1, 2], [1, 2, 3]]), torch.tensor([2, 3, 0])
+    F.ctc_loss(logs, labels, torch.tensor(steps), sizes, **settings).backward()
+    return (logs.grad * 1e3).round() + 0.0
 """
 _EXPRESSIONS = """
 nn.BCELoss()(p, t), F.binary_cross_entropy(p, t), F.binary_cross_entropy(p, t, reduction="sum")
@@ -85,6 +93,7 @@ nn.AdaptiveMaxPool3d((2, None, None))(torch.arange(48.0).reshape(1, 1, 4, 3, 4))
 nn.BatchNorm1d(3).double().eval()(square.double()), nn.BatchNorm1d(3).double()(square.double())
 ctc(zero_infinity=True), ctc(reduction="none", zero_infinity=True)
 ctc(reduction="sum"), ctc(reduction="none"), ctc()
+ctc_of_leaves([5, 5, 3]), ctc_of_leaves([5, 2, 3], zero_infinity=True, reduction="sum")
 numbers.var(), numbers.std(0), torch.std(numbers, 1), torch.var(numbers, correction=0)
 """.strip().splitlines()
 _CALL = """

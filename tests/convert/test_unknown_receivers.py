@@ -168,3 +168,77 @@ def test_a_name_that_may_hold_an_array_after_a_condition(tmp_path: Path) -> None
     port, report = converted(tmp_path, {"scores.py": SCORES})
     assert not report.findings
     assert run_port(port, "import scores") == run_original(tmp_path, "import scores")
+
+
+MAKING = """
+import hashlib
+import torch
+
+
+class Makers:
+    def new(self, count):
+        return [count]
+
+
+def begun(group):
+    state = {}
+    for w in group["params"]:
+        state["one"] = w.new(1).fill_(2)
+        state["two"] = w.new([3, 4])
+        state["none"] = w.data.new(2).zero_()
+    return [part.tolist() for part in state.values()]
+
+
+def made(held, count):
+    return held.new(count)
+
+
+def told():
+    group = {"params": [torch.nn.Parameter(torch.ones(2, dtype=torch.float64))]}
+    words = hashlib.new("md5", b"a").hexdigest()
+    return begun(group), made(Makers(), 3), list(made(torch.ones(2), 3).shape), words
+"""
+
+
+def test_what_new_is_called_on_is_asked(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    pytest.importorskip("mindspore")
+    port, report = converted(tmp_path, {"net.py": MAKING})
+    assert not report.findings
+    of_torch, of_port = run_both(tmp_path, port, "import json, net; print(json.dumps(net.told()))")
+    assert of_port == of_torch
+
+
+ASKING = """
+import inspect
+from torch import nn
+
+KINDS = {"batch": nn.BatchNorm2d, "group": nn.GroupNorm, "relu": nn.ReLU, "conv": nn.Conv2d}
+
+
+def is_class(kind):
+    return isinstance(kind, type) and issubclass(kind, nn.Module)
+
+
+def made(name, channels, **given):
+    kind = KINDS[name]
+    taken = inspect.signature(kind).parameters
+    for word in "num_features", "num_channels", "in_channels", "out_channels":
+        if word in taken:
+            given[word] = channels
+    return kind(**given)
+
+
+def told():
+    net = nn.Sequential(made("batch", 4), made("group", 4, num_groups=2), made("relu", 4))
+    net.append(made("conv", 4, kernel_size=3))
+    return [is_class(KINDS["batch"]), sum(one.numel() for one in net.parameters())]
+"""
+
+
+def test_a_class_is_asked_for_torchs_arguments(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    pytest.importorskip("mindspore")
+    port, _ = converted(tmp_path, {"net.py": ASKING})
+    of_torch, of_port = run_both(tmp_path, port, "import json, net; print(json.dumps(net.told()))")
+    assert of_port == of_torch

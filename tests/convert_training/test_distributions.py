@@ -68,7 +68,7 @@ def _reasons(folder: Path, forward: str, helpers: str = "", late: str = "") -> l
     text = PROGRAM.replace("FORWARD", lines).replace("HELPERS", helpers).replace("LATE", late)
     converted = assert_follows(text, folder)
     found = [f for f in converted.report.findings if f.code == "eager-training"]
-    assert bool(found) != ("@ms.jit" in converted.text)
+    assert bool(found) != ("@ms.jit" in converted.text), found
     return [f.message.partition(": ")[2] for f in found]
 
 
@@ -166,3 +166,14 @@ def test_a_name_that_may_hold_another_distribution(tmp_path: Path) -> None:
     forward = "log_prob, entropy = asked(None, net(states), actions)"
     (reason,) = _reasons(tmp_path, forward, helpers)
     assert "asked does not compile to the same" in reason
+
+
+def test_a_distribution_that_a_network_is_given_stays_eager(tmp_path: Path) -> None:
+    helpers = (
+        "class Shifted(nn.Module):\n    def forward(self, z, prior):\n"
+        "        return prior.log_prob(z)\n\n\nshifted = Shifted()\n"
+        "prior = torch.distributions.Normal(torch.zeros(4), torch.ones(4))"
+    )
+    forward = "log_prob = shifted(net(states), prior).sum(1)\nentropy = log_prob.detach()"
+    (reason,) = _reasons(tmp_path, forward, helpers)
+    assert "prior is an object" in reason

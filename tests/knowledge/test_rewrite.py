@@ -41,6 +41,8 @@ BEFORE_AND_AFTER = {
     "x.addcdiv(2, a, b)": "composites.addcdiv(x, a, b, value=2)",
     "torch.addmm(2, x, 3, a, b)": "ops.addmm(x, a, b, beta=2, alpha=3)",
     "x.addmm(2, a, b)": "ops.addmm(x, a, b, beta=2, alpha=1)",
+    "x.sub(lr * 2, g)": "ops.sub(x, lr * 2 * g)",
+    "x.addcmul(1 - rate, g, h)": "composites.addcmul(x, g, h, value=1 - rate)",
     "x.to('cpu').float()": "composites.to(x, 'cpu').float()",
     "torch.zeros(2, 3, device=x.device)": "ops.zeros((2, 3), dtype=ms.float32)",
     "torch.zeros(*shape)": "ops.zeros(tuple(shape), dtype=ms.float32)",

@@ -377,8 +377,12 @@ class FileFacts:
             values = self.attribute_values.get((owner, node.attr), [])
             values = [value for value in values if not is_none(value)]
             if values and isinstance(owner, ast.ClassDef):
-                return all(self.api_of_call(value) == _PARAMETER for value in values)
+                is_buffer = (owner.name, node.attr) in self.settings.buffers  # in another branch
+                return not is_buffer and all(map(self._makes_parameter, values))
         return False
+
+    def _makes_parameter(self, value: ast.expr) -> bool:
+        return self.api_of_call(value) == _PARAMETER
 
 
 def parsed(code: str) -> ast.expr | None:

@@ -288,7 +288,9 @@ def ctc_loss(
         else:
             labels = targets.asnumpy()[ends[number] - count : ends[number]]
         if steps:
-            losses.append(_ctc_of_one(log_probs[:steps, number], labels, blank))
+            logs = log_probs[:steps, number]
+            whole = ops.exp(logs).sum()  # torch's gradient takes the sum for 1, whatever it is
+            losses.append(_ctc_of_one(logs, labels, blank) + (whole - ops.stop_gradient(whole)))
         else:
             nothing = 1e30 if count else 0.0  # no path, or the empty one
             losses.append(ops.zeros_like(log_probs[0, number, 0]) + nothing)
@@ -307,6 +309,8 @@ def _ctc_of_one(logs: Any, labels: Any, blank: int) -> Any:
     extended = np.full(2 * len(labels) + 1, blank)
     extended[1::2] = labels
     chosen = ops.gather(logs, ms.Tensor(extended.astype(np.int32)), 1)
+    if len(extended) == 1:
+        return -chosen.sum()
     may_skip = np.zeros(len(extended), bool)
     may_skip[2:] = (extended[2:] != blank) & (extended[2:] != extended[:-2])
     skips = ms.Tensor(np.where(may_skip, 0.0, -1e30).astype(np.float32))
@@ -315,11 +319,10 @@ def _ctc_of_one(logs: Any, labels: Any, blank: int) -> Any:
     none = ms.Tensor(np.full(2, -1e30, np.float32))
     for step in range(1, logs.shape[0]):
         before = ops.cat((none[:1], alpha[:-1]))
-        two_before = ops.cat((none, alpha[:-2])) if len(extended) > 2 else alpha * 0 - 1e30
+        two_before = ops.cat((none, alpha[:-2]))
         paths = ops.stack([alpha, before, two_before + skips])
         alpha = chosen[step] + ops.logsumexp(paths, 0)
-    last = alpha[-2:] if len(extended) > 1 else alpha[-1:]
-    return -ops.logsumexp(last, 0)
+    return -ops.logsumexp(alpha[-2:], 0)
 
 
 def multilabel_margin_loss(input: Any, target: Any, reduction: str = "mean") -> Any:

@@ -9,6 +9,7 @@ from mindspore import nn, ops  # noqa: TID253
 
 from isograd.runtime.making import to as tensor_to
 from isograd.runtime.module_functions import module_to
+from isograd.runtime.torch_extras import new
 
 
 def moved(value: Any, *where: Any, **named: Any) -> Any:
@@ -47,3 +48,8 @@ def size_of(value: Any, dim: Any = None) -> Any:
     if not isinstance(value, ms.Tensor):
         return value.size() if dim is None else value.size(dim)
     return value.shape if dim is None else value.shape[dim]
+
+
+def new_of(value: Any, *data: Any) -> Any:
+    """`value.new(…)`: of a tensor, one of its dtype."""
+    return new(value, *data) if isinstance(value, ms.Tensor) else value.new(*data)

@@ -427,10 +427,10 @@ def _register(info: ClassInfo, node: ast.Call, method: str, arguments: list[Valu
 
 def _may_be_tensor(name: str, node: ast.Call) -> bool:
     """Whether it is worth saying that the call could be a tensor's."""
-    if name in ("to", "float", "half", "cuda", "cpu", "type", "split", "backward"):
+    if name in ("to", "float", "half", "cuda", "cpu", "type", "split", "new", "backward"):
         first = node.args[0] if node.args else None
         is_text = isinstance(first, ast.Constant) and isinstance(first.value, str)
-        return not (name == "split" and (first is None or is_text))
+        return not (name in ("split", "new") and (first is None or is_text))
     if name == "repeat" and not node.args and not node.keywords:  # as of a dataset
         return False
     return name not in behaviour.EVERYDAY

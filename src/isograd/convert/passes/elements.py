@@ -30,6 +30,7 @@ _COMPILED = (
 )
 _CALLERS = "{0} is an argument: within a compiled step its caller does not see this change"
 _CALLERS_ADVICE = "Return it, and bind what the caller holds to what is returned."
+_PARAMETER = "torch.nn.Parameter"
 #: What an attribute is asked of without brackets.
 POSTFIX = (ast.Name, ast.Attribute, ast.Subscript, ast.Call)
 
@@ -204,12 +205,18 @@ def write_elements(
 
 
 def is_buffer(owner: ast.expr, file: FileEdit) -> bool:
-    """Whether this is `self.mean`, a buffer, which the static graph writes to by `copy_`."""
+    """Whether this is `self.mean`, a buffer, which the static graph writes to by `copy_`.
+
+    Not where the class makes a Parameter of that name as well, which `copy_` refuses to write to.
+    """
     kind = file.tree.owner(owner)
     if kind is None or not isinstance(owner, ast.Attribute):
         return False
     is_own = isinstance(owner.value, ast.Name) and owner.value.id == "self"
-    return is_own and owner.attr in registered_buffers(kind, file)
+    if not is_own or owner.attr not in registered_buffers(kind, file):
+        return False
+    values = file.attribute_values.get((kind, owner.attr), ())
+    return all(file.api_of_call(value) != _PARAMETER for value in values)
 
 
 def place_owner(target: ast.Subscript) -> ast.expr:

@@ -23,6 +23,7 @@ _ASKING = {
     "detach": "composites.detached",
     "numpy": "composites.as_numpy",
     "size": "composites.size_of",
+    "new": "composites.new_of",
     "type": "composites.typed",
 }
 #: Values whose methods of these names are their own: `self.backward(loss)`, `super().to(…)`.
@@ -121,12 +122,18 @@ class Uncertain:
             return False
         if function.attr == "type" and not _is_of_a_name(node, file):
             return False
+        if function.attr == "new" and (node.keywords or any(map(_is_text, node.args))):
+            return False
         parts = [file.source(function.value), *(file.argument(part) for part in node.args)]
         parts += [f"{part.arg}={file.argument(part.value)}" for part in node.keywords]
         layout.write_call(file, node, f"{file.name(_ASKING[function.attr])}({', '.join(parts)})")
         file.uses += 1
         file.converted += 1
         return True
+
+
+def _is_text(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, (str, bytes))
 
 
 def _is_of_a_name(node: ast.Call, file: FileEdit) -> bool:

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from isograd.convert.file import FileEdit
+from isograd.convert.training.model import EagerError
 from isograd.convert.training.paths import path_of
 
 
@@ -21,13 +22,13 @@ def makes_distribution(api: str) -> bool:
     return api.startswith("torch.distributions.") and api.rpartition(".")[2][:1].isupper()
 
 
-def is_distribution(path: str, file: FileEdit) -> bool:
-    """Whether a path is bound to what a class of torch's distributions makes."""
-    return any(
-        makes_distribution(file.api_of_call(node.value))
-        for node in file.tree.of(ast.Assign)
-        if isinstance(node.value, ast.Call) and path in map(path_of, node.targets)
-    )
+def look_at_distributions(part: ast.expr, file: FileEdit) -> None:
+    """Raise EagerError for a path that is bound to what a class of torch's distributions makes."""
+    path = path_of(part)
+    for node in file.tree.of(ast.Assign):
+        if isinstance(node.value, ast.Call) and path in map(path_of, node.targets):
+            if makes_distribution(file.api_of_call(node.value)):
+                raise EagerError(part, f"{path} is an object, which no static graph takes")
 
 
 def settings_alone(part: ast.expr, file: FileEdit) -> list[ast.Attribute]:

@@ -9,7 +9,7 @@ from isograd.convert.file import FileEdit
 from isograd.convert.training.attributes import calls_of_itself, mentions
 from isograd.convert.training.counting import counters_of
 from isograd.convert.training.effects import effect_in
-from isograd.convert.training.handed import is_distribution, setting_read_of, settings_alone
+from isograd.convert.training.handed import look_at_distributions, setting_read_of, settings_alone
 from isograd.convert.training.hoisting import Hoisting
 from isograd.convert.training.model import EagerError, Names, Repeated
 from isograd.convert.training.other_files import OtherFiles, place_of
@@ -164,7 +164,7 @@ class _Naming:
             self._spread(part)
             return
         is_called = isinstance(parent, ast.Call) and parent.func is part
-        is_called = is_called or self._is_called_inside(part) or path_of(part) in self.leaves
+        is_called |= self._is_called_inside(part) or path_of(part) in self.leaves
         if is_called or path_of(part) in self.networks or self._is_receiver(part, node, parent):
             self._object(part)
         else:
@@ -303,8 +303,7 @@ class _Naming:
         path = path_of(part)
         if path in ("self", ""):
             raise EagerError(part, "the whole object is given to a function")
-        if is_distribution(path, self.file):
-            raise EagerError(part, f"{path} is an object, which no static graph takes")
+        look_at_distributions(part, self.file)
         if setting := setting_read_of(part, self.file):
             if settings := settings_alone(part, self.file):
                 self._object(part)

@@ -201,23 +201,11 @@ def _class_of_factory(name: str, function: str, file: FileEdit) -> str:
     text += f'    """A class of this name, by torch\'s arguments: its layers are {native}."""\n\n'
     if file.settings.layers.asks_for_instances:
         text += f"    _makes = {native}  # by which the port asks for instances of the class\n\n"
-    text += _making(library().text_of(name), function)
+    if file.settings.layers.asks_for_arguments:
+        text += f"    __wrapped__ = staticmethod({function})  # whose arguments inspect shows\n\n"
+    text += "    def __new__(cls, *args: object, **kwargs: object) -> nn.Cell:\n"
+    text += f"        return {function}(*args, **kwargs)"
     return text if own == written else f'{text}\n\n{written}.__name__ = "{own}"'
-
-
-def _making(factory: str, function: str) -> str:
-    """`__new__` with the factory's own arguments, which a project may ask a class for."""
-    made = ast.parse(factory).body[0]
-    assert isinstance(made, ast.FunctionDef)
-    given = [part.arg for part in (*made.args.posonlyargs, *made.args.args)]
-    given += [f"{part.arg}={part.arg}" for part in made.args.kwonlyargs]
-    listed = factory[factory.index("(") + 1 : factory.index(") ->")]
-    if listed.startswith("\n"):
-        listed = "\n        cls," + listed.replace("\n", "\n    ")
-    else:
-        listed = f"cls, {listed}"
-    head = f"    def __new__({listed}) -> nn.Cell:\n"
-    return f"{head}        return {function}({', '.join(given)})"
 
 
 def _recording(file: FileEdit) -> str:

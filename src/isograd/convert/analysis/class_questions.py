@@ -34,7 +34,7 @@ _LOOKED_AT = frozenset(
     (ast.ClassDef, ast.arg, ast.Name, ast.Import, ast.FunctionDef, ast.AsyncFunctionDef, ast.Call)
 )
 #: The names without which no text holds such a question.
-WORDS = ("isinstance", *_OF_CLASSES)
+WORDS = ("isinstance", "inspect", *_OF_CLASSES)
 
 
 @dataclass(frozen=True)
@@ -43,11 +43,12 @@ class Questions:
 
     functions: those that ask of a parameter whether it is a class, by name; a constructor by the
     name of its class.  of_variables: the calls that ask for an instance of a class that only the
-    run shows: `isinstance(layer, norm)`.
+    run shows: `isinstance(layer, norm)`.  inspects: it imports `inspect`.
     """
 
     functions: frozenset[str] = frozenset()
     of_variables: frozenset[Place] = frozenset()
+    inspects: bool = False
 
 
 def questions(module: ast.Module, state: State) -> Questions:
@@ -82,7 +83,7 @@ def questions(module: ast.Module, state: State) -> Questions:
     named = {(line, column) for line, column, *_ in state.uses} if asked else set()
     is_known = functools.partial(_is_class, state=state, named=named, local=local, others=others)
     unknown = (place(call) for call in asked if not is_known(call.args[1]))
-    return Questions(frozenset(found), frozenset(unknown))
+    return Questions(frozenset(found), frozenset(unknown), "inspect" in state.roots)
 
 
 def _is_foreign(one: ast.alias, state: State) -> bool:

@@ -38,7 +38,8 @@ class Layers:
     MindSpore's, what these read when they are made and torch's at each call, with the function of
     the runtime that sets it; empty where there is none.  asks_for_classes: whether a function may
     be given a layer's class, and ask whether it is one.  asks_for_instances: whether a layer may be
-    asked whether it is an instance of a class that a variable holds.  has_modes: whether anything
+    asked whether it is an instance of a class that a variable holds.  asks_for_arguments: whether
+    a file inspects what it is given, as `inspect.signature` does.  has_modes: whether anything
     is otherwise in training. without_weight: norms that are the runtime's where a call may make
     them without weight and bias.
     """
@@ -54,6 +55,7 @@ class Layers:
     has_modes: bool = False
     unfreezes: bool = False
     without_weight: frozenset[str] = frozenset()
+    asks_for_arguments: bool = False
 
     def is_runtime(self, api: str) -> bool:
         """Whether the runtime's class is written for a class of torch wherever it is made."""
@@ -118,6 +120,7 @@ def layers_of(
         any(one.asking.of_variables for one in found),
         any(one.has_modes or one.modes_read for one in found),
         any(one.unfreezes for one in found),
+        asks_for_arguments=any(one.asking.inspects for one in found),
     )
 
 

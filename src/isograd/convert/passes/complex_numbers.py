@@ -24,8 +24,6 @@ INSTEAD = {
     "composites.linalg_svd": "composites.complex_linalg_svd",
     "composites.svd": "composites.complex_svd",
     "ops.svd": "composites.singular_values",
-    "ops.triu": "composites.complex_triu",
-    "ops.tril": "composites.complex_tril",
     "composites.matrix_exp": "composites.complex_matrix_exp",
     "ops.slogdet": "composites.complex_slogdet",
     "composites.linalg_norm": "composites.complex_linalg_norm",
@@ -91,7 +89,7 @@ class ComplexNumbers:
     def convert(self, node: ast.AST, file: FileEdit) -> bool:
         """Write a runtime function, or report it."""
         if isinstance(node, ast.Call):
-            return _random(node, file) or _absolute(node, file)
+            return _random(node, file) or _triangle(node, file) or _absolute(node, file)
         assert isinstance(node, ast.Constant)
         if isinstance(node.value, complex) and "torch" in file.text.original:
             whole, is_sure = _operation(node, file)
@@ -178,7 +176,14 @@ def _is_complex(node: ast.expr, file: FileEdit, seen: set[str]) -> bool:
                 for target in part.targets
             )
         )
-    return any(_is_complex(value, file, seen) for value in scope_of(node, file).values_of(name))
+    values = [*scope_of(node, file).values_of(name)]
+    if not values and not file.tree.binds(name, node):
+        values = [
+            part.value
+            for part in file.tree.module.body
+            if isinstance(part, ast.Assign) and name in map(ast.unparse, part.targets)
+        ]
+    return any(_is_complex(value, file, seen) for value in values)
 
 
 def _is_written(whole: ast.expr) -> bool:
@@ -213,6 +218,24 @@ def _random(node: ast.Call, file: FileEdit) -> bool:
     sizes = [part.value for part in node.keywords if part.arg in ("size", "input")]
     parts = [file.argument(part) for part in (*node.args, *sizes)]
     layout.write(file, node, f"{name}({', '.join((*parts, f'dtype={file.argument(given[0])}'))})")
+    file.uses += 1
+    file.converted += 1
+    return True
+
+
+def _triangle(node: ast.Call, file: FileEdit) -> bool:
+    """`torch.triu(x)` and `x.tril(-1)` of what was made of complex numbers."""
+    use = file.use(node.func)
+    name = "" if use is None else use.api.removeprefix("torch.").removeprefix("Tensor.")
+    if name not in ("triu", "tril") or not file.settings.has_complex:
+        return False
+    is_method = use is not None and use.is_member and isinstance(node.func, ast.Attribute)
+    given = [node.func.value, *node.args] if is_method else [*node.args]  # type: ignore[attr-defined] # a method
+    is_known = given and not any(isinstance(part, ast.Starred) for part in given)
+    if not is_known or not _is_complex(given[0], file, set()):
+        return False
+    listed = [*map(file.argument, given), *(file.source(part) for part in node.keywords)]
+    layout.write(file, node, f"{file.name(f'composites.complex_{name}')}({', '.join(listed)})")
     file.uses += 1
     file.converted += 1
     return True

@@ -81,7 +81,7 @@ class ComputedNames:
         if asked == "setattr":
             _tell_set(node, owner, file)
             return False
-        if not _may_be_renamed(node.args[0], owner, file):
+        if not _may_be_renamed(node.args[0], name, owner, file):
             return False
         finder = file.name("composites.native_name")
         code = f"{finder}({file.argument(node.args[0])}, {file.argument(name)})"
@@ -107,7 +107,7 @@ def _tell_set(node: ast.Call, owner: object, file: FileEdit) -> None:
         file.finding(node, "layer-setting", _SET, _SET_ADVICE, level=Level.LOOK, api=owner.api)
 
 
-def _may_be_renamed(of: ast.expr, owner: object, file: FileEdit) -> bool:
+def _may_be_renamed(of: ast.expr, name: ast.expr, owner: object, file: FileEdit) -> bool:
     """Whether a layer is asked, or what may be one, for a name that the file writes out."""
     if getattr(of, "id", "") in ("self", "cls"):
         return False
@@ -118,8 +118,17 @@ def _may_be_renamed(of: ast.expr, owner: object, file: FileEdit) -> bool:
         entry = file.entry(owner.api)
         if entry is None or not entry.attributes or file.is_shaped(entry.api):
             return False
-    renamed = renamed_attributes(file)
+    renamed = {one for one in renamed_attributes(file) if _may_be(one, name)}
     return any(node.value in renamed for node in file.tree.of(ast.Constant) if _is_text(node))
+
+
+def _may_be(attribute: str, name: ast.expr) -> bool:
+    """Whether a computed name may be an attribute's: `f"fc{n}"` is none that begins otherwise."""
+    parts = name.values if isinstance(name, ast.JoinedStr) else []
+    ends = [part.value if isinstance(part, ast.Constant) else "" for part in parts]
+    if not ends:
+        return True
+    return attribute.startswith(str(ends[0])) and attribute.endswith(str(ends[-1]))
 
 
 def _is_text(node: ast.Constant) -> bool:

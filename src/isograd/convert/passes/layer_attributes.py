@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 from isograd.convert import layout
 from isograd.convert.analysis.terms import Own, Row
@@ -352,20 +353,20 @@ def _of_classes(
 
 
 def _is_renamed(name: str, file: FileEdit) -> bool:
-    """Whether any layer that the project uses has another name for an attribute."""
-    return name in renamed_attributes(file)
+    """Whether any layer that the project uses has another name for an attribute, or none."""
+    return any(one == name for one, _ in _other_names(file))
 
 
 def renamed_attributes(file: FileEdit) -> set[str]:
     """The attributes for which any layer that the project uses has another name."""
-    found: set[str] = set()
+    return {name for name, own in _other_names(file) if own}
+
+
+def _other_names(file: FileEdit) -> Iterator[tuple[str, str]]:
+    """Attributes of torch's layers with MindSpore's other names; empty for those without one."""
     for api in file.settings.layers.used:
         entry = file.entry(api) if file.names.kind(api) == "M" else None
         if entry is not None and not file.is_shaped(entry.api):
-            pairs = entry.attributes
-            found |= {name for name, own in pairs if own not in ("", name) and not _is_none(own)}
-    return found
-
-
-def _is_none(own: str) -> bool:
-    return own.startswith(_OF_NONE)
+            for name, own in entry.attributes:
+                if own != name and not own.startswith(_OF_NONE):
+                    yield name, own

@@ -131,7 +131,7 @@ class Seen:
 
 
 def scaled(out, settings):
-    return out.sum() * settings.factor
+    return out.sum() * settings.factor.item()
 
 
 scaler, seen = None, Seen()
@@ -181,7 +181,7 @@ for x in loader:
             "reads its factor",
             id="an object with settings",
         ),
-        pytest.param("ward()", "ward(retain_graph=True)", "given arguments", id="retain_graph"),
+        pytest.param("ward()", "ward(retain_graph=True)", "given arguments", id="create_graph"),
         pytest.param("SGD", "Rprop", "no compiled rule", id="another optimizer"),
         pytest.param(
             "    optimizer.step()",
@@ -314,7 +314,7 @@ for x in loader:
         ),
         pytest.param(
             "for x in loader:",
-            "shift = nn.Parameter(torch.ones(1))\nfor x in loader:",
+            "shift = [nn.Parameter(torch.ones(1))]\nfor x in loader:",
             "outside of networks",
             id="a parameter outside of networks",
         ),

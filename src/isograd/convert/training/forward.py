@@ -72,7 +72,8 @@ class ForwardPart:
         needed, paths = read_by(loss), paths_read(loss)
         live = self._read_with_graphs(loss)
         learned = {name for s in before if tainted[s] for name in bound_by(s)}
-        of_others = set().union(*map(bound_by, self.earlier)) - learned
+        others = tainted_in(self.earlier, Freedom(self.file)).items()
+        of_others = {name for s, has_graph in others if has_graph for name in bound_by(s)} - learned
         self.containers = own_containers(before, self.file, self._is_fresh)
         made: dict[ast.stmt, str] = {one: name for name, one in self.containers.made.items()}
         filled = {  # whose elements depend on what is learned

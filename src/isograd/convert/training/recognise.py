@@ -131,7 +131,7 @@ class _Reader:
                 raise EagerError(self.call, "backward() may go on into earlier rounds")
             computed = [*part.again, *now]
             names = name_what_is_read(self.file, self.loop, computed, loss, carried, self.others)
-            part.can_wait = self.phase is None and self.branches is None
+            part.can_wait = not versions and self.phase is None and self.branches is None
             at = forward[now.index(part.place(statement, loss, names))]
         look_at_branches(self.file, self.loop, computed, names)
         part.statements = forward

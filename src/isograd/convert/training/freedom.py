@@ -157,9 +157,15 @@ class Freedom:
         return False
 
     def _is_of_plain_class(self, method: ast.Attribute) -> bool:
-        """Whether it is a free method of an object of a class of the file that is no module."""
+        """Whether it is a free method of an object of a class of the file that is no module.
+
+        What is not known to be another object is taken for one of the only class with this method;
+        what a step is given is asked for graphs of its own (`graphs_given`).
+        """
         name = method.value.id if isinstance(method.value, ast.Name) else ""
         own = self._plain_classes.get(self._made_by_plain.get(name, ""))
+        if own is None and name != "self":
+            own = self._only_class_with(method.attr)
         functions = [] if own is None else [f for f in own.body if isinstance(f, ast.FunctionDef)]
         found = [f for f in functions if f.name == method.attr and not f.decorator_list]
         key = f"{name}.{method.attr}"
@@ -167,6 +173,16 @@ class Freedom:
             self._known[key] = False  # one that calls itself is not looked into
             self._known[key] = all(map(self.is_free, found[-1].body))
         return bool(found) and self._known[key]
+
+    def _only_class_with(self, method: str) -> ast.ClassDef | None:
+        """The class of the file that alone has a method, if it is no module."""
+        owners = [
+            node
+            for node in self.file.tree.of(ast.ClassDef)
+            if any(getattr(part, "name", "") == method for part in node.body)
+        ]
+        only = owners[0] if len(owners) == 1 else None
+        return only if only in self._plain_classes.values() else None
 
     def _is_new(self, method: ast.expr) -> bool:
         """Whether a method is called of a tensor that the same expression makes."""

@@ -30,4 +30,4 @@ def test_no_element_is_lost(count: int, targets: int, runs: int) -> None:
 def test_a_reduction_that_is_not_known_is_refused() -> None:
     ones, places = ms.Tensor(np.ones((2, 2), "f4")), ms.Tensor(np.zeros((2, 2), "i8"))
     with pytest.raises(ValueError, match="multiply"):
-        composites.scatter(ones, 0, places, ones, "multiply")
+        composites.scatter(ones, 0, places, ones, "median")

@@ -156,8 +156,10 @@ def scatter(input: Any, dim: int, index: Any, src: Any, reduce: str | None = Non
         src = ops.full(tuple(index.shape), src, dtype=input.dtype)
     if reduce == "add":
         return scatter_add(input, dim, index, src)
+    if reduce == "multiply":
+        return scatter_reduce(input, dim, index, src, "prod")
     if reduce is not None:
-        return scatter_reduce(input, dim, index, src, {"multiply": "prod"}[reduce])
+        raise ValueError(f"reduce argument must be either add or multiply, not {reduce}")
     src = src[tuple(slice(0, n) for n in index.shape)] if src.shape != index.shape else src
     return ops.tensor_scatter_elements(input, index, src, dim, "none")
 

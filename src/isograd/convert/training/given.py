@@ -14,11 +14,18 @@ from collections.abc import Callable, Iterable, Iterator
 
 from isograd.convert.file import FileEdit
 from isograd.convert.training.callers import Callers
-from isograd.convert.training.freedom import is_detached
+from isograd.convert.training.freedom import CONTAINERS, TENSORS, is_detached
 from isograd.convert.training.graphs import Graphs
 from isograd.convert.training.index import Index
 from isograd.convert.training.model import StepPlan
-from isograd.convert.training.paths import bound_by, names_read, path_of, read_before_bound, read_by
+from isograd.convert.training.paths import (
+    bound_by,
+    calls_in,
+    names_read,
+    path_of,
+    read_before_bound,
+    read_by,
+)
 
 
 def graphs_given(
@@ -57,7 +64,7 @@ def graphs_given(
 def _inputs(plan: StepPlan, file: FileEdit) -> Iterator[ast.expr]:
     """The expressions of the forward part whose values come in from outside."""
     within = plan.loop.body if not isinstance(plan.loop, ast.FunctionDef) else ()
-    known = set().union(*map(bound_by, within))
+    known = set().union(*map(bound_by, within)) - _given_by_objects(within, plan, file)
     for part in (*plan.computed, plan.loss):
         if isinstance(part, ast.stmt):
             read = read_before_bound([part], known)
@@ -74,6 +81,27 @@ def _inputs(plan: StepPlan, file: FileEdit) -> Iterator[ast.expr]:
                 node, parent = parent, file.tree.parents[parent]
             if path_of(node) in plan.names.inputs or name.id in _hoisted(plan):
                 yield node
+
+
+def _given_by_objects(statements: Iterable[ast.stmt], plan: StepPlan, file: FileEdit) -> set[str]:
+    """The names outside of the forward part that hold what a method of an object returns.
+
+    Whose method it is, is taken from its name (`Freedom`).
+    """
+    own = {node for one in plan.computed for node in ast.walk(one)}
+    return {
+        name
+        for top in statements
+        for node in ast.walk(top)
+        if isinstance(node, ast.Assign) and node not in own
+        if any(_is_of_object(call, file) for call in calls_in([node.value]))
+        for name in bound_by(node)
+    }
+
+
+def _is_of_object(call: ast.Call, file: FileEdit) -> bool:
+    is_method = isinstance(call.func, ast.Attribute) and file.use(call.func) is None
+    return is_method and call.func.attr not in CONTAINERS | TENSORS  # type: ignore[attr-defined] # a method
 
 
 def _optimizers(plan: StepPlan) -> Iterator[ast.expr]:

@@ -39,9 +39,13 @@ _NOT_FREE = ("torch.nn.Module", "torch.optim", "torch.autograd", "torch.func", "
 
 @dataclass
 class Freedom:
-    """Asks of one file."""
+    """Asks of one file.
+
+    guesses: whether a method of what is not known is that of the only class which has one.
+    """
 
     file: FileEdit
+    guesses: bool = True
     _functions: dict[str, ast.FunctionDef] = field(default_factory=dict)
     _known: dict[str, bool] = field(default_factory=dict)
 
@@ -164,7 +168,7 @@ class Freedom:
         """
         name = method.value.id if isinstance(method.value, ast.Name) else ""
         own = self._plain_classes.get(self._made_by_plain.get(name, ""))
-        if own is None and name != "self":
+        if own is None and name != "self" and self.guesses:
             own = self._only_class_with(method.attr)
         functions = [] if own is None else [f for f in own.body if isinstance(f, ast.FunctionDef)]
         found = [f for f in functions if f.name == method.attr and not f.decorator_list]

@@ -37,7 +37,7 @@ class Hoisting:
 
     def __init__(self, file: FileEdit, bound: set[str], counting: set[str]) -> None:
         self.file, self.bound, self.counting = file, bound, counting
-        self.freedom = Freedom(file)
+        self.freedom = Freedom(file, guesses=False)
         index = Index.of([(file.file, file.tree.module)])
         self._asked = AskedOnce(index, lambda _: file)
 

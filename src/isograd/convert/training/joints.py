@@ -213,7 +213,7 @@ class _Between:
     drawing: Collection[str]
 
     def __post_init__(self) -> None:
-        self.freedom = Freedom(self.file)
+        self.freedom = Freedom(self.file, guesses=False)
         self.results = {*self.first.outputs}.union(*map(bound_by, self.first.forward))
         self.own_names = set().union(*map(bound_by, self.first.loop.body))
 

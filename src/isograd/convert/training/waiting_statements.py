@@ -70,14 +70,16 @@ def _is_one_block(statement: ast.stmt) -> bool:
 def _only_computes(statement: ast.stmt, file: FileEdit) -> bool:
     """Whether a statement but binds values that torch computes, and draws none."""
     if isinstance(statement, ast.If):
-        return all(_only_computes(part, file) for part in (*statement.body, *statement.orelse))
+        is_plain = all(_is_of_torch(call, file) for call in _calls(statement.test))
+        parts = (*statement.body, *statement.orelse)
+        return is_plain and all(_only_computes(part, file) for part in parts)
     if not isinstance(statement, (ast.Assign, ast.AnnAssign)) or changed_by(statement, file):
         return False
     return all(_is_of_torch(call, file) for call in _calls(statement))
 
 
-def _calls(statement: ast.stmt) -> Iterable[ast.Call]:
-    return (node for node in ast.walk(statement) if isinstance(node, ast.Call))
+def _calls(top: ast.AST) -> Iterable[ast.Call]:
+    return (node for node in ast.walk(top) if isinstance(node, ast.Call))
 
 
 def _is_of_torch(call: ast.Call, file: FileEdit) -> bool:

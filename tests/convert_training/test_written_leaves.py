@@ -98,6 +98,10 @@ for x, y in zip(X, Y):
 @pytest.mark.parametrize(
     "program",
     [
+        pytest.param(
+            GLOBAL.replace("(4, requires_grad=True)", "(requires_grad=True, size=(4,))"),
+            id="a mark before another argument",
+        ),
         pytest.param(TEMPERATURE, id="a temperature beside a network"),
         pytest.param(IMAGE, id="an image, which is clamped after each step"),
         pytest.param(AGENT, id="an attribute of an object"),

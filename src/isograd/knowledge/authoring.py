@@ -51,8 +51,8 @@ IN_PLACE = "in_place"
 _WAYS = {way.name.lower(): way for way in Way}
 _FIELDS = {
     "also", "aliases", "apis", "applicability", "arguments", "advice", "differs", "examples",
-    "gradient", "compare", "hazard", "inputs", "look", "mint", "missing", "rewrite",
-    "signature", "source", "target", "ties", "method_aliases", "in_place", "value", "instance",
+    "gradient", "compare", "hazard", "inputs", "look", "mint", "missing", "rewrite", "signature",
+    "source", "target", "ties", "method_aliases", "in_place", "value", "instance",
     "factory", "base", "attributes", "settings",
 }  # fmt: skip
 _IN_PLACE_DIFFERENCE = (

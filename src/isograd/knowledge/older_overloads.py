@@ -14,12 +14,12 @@ _FIRST, _BEHIND = "beta", ("alpha", "value")
 def take_factors(values: list[str], names: list[str], others: Collection[str]) -> dict[str, str]:
     """Takes the factors that stand among the values of a call out of them, by their names.
 
-    values: what is given by position, a receiver first.  names: the positional parameters; others:
-    those that newer calls give by their names.
+    values: what is given by position, a receiver first: more than there are names.  names: the
+    positional parameters; others: those that newer calls give by their names.
     """
     extra = len(values) - len(names)
     behind = [name for name in _BEHIND if name in others]
-    if extra <= 0 or not behind or any(value.startswith("*") for value in values):
+    if not behind or any(value.startswith("*") for value in values):
         return {}
     if _FIRST not in others:
         return {behind[0]: values.pop(1)} if extra == 1 else {}

@@ -290,8 +290,9 @@ def bind(entry: Entry, call: Call) -> dict[str, str | list[str]] | NotRewritten:
     values = list(call.positional)
     if call.receiver:
         values.insert(0, call.receiver)
-    by_position = [p.name for p in ordered]
-    bound |= take_factors(values, by_position, {p.name for p in parameters} - {*by_position})
+    if len(values) > len(ordered):
+        by_position = [p.name for p in ordered]
+        bound |= take_factors(values, by_position, {p.name for p in parameters} - {*by_position})
     if values and not entry.signature:
         return NotRewritten(f"a call of {entry.api} with arguments is not converted", values[0])
     while values:

@@ -176,13 +176,9 @@ def _is_complex(node: ast.expr, file: FileEdit, seen: set[str]) -> bool:
                 for target in part.targets
             )
         )
-    values = [*scope_of(node, file).values_of(name)]
+    values = scope_of(node, file).values_of(name)
     if not values and not file.tree.binds(name, node):
-        values = [
-            part.value
-            for part in file.tree.module.body
-            if isinstance(part, ast.Assign) and name in map(ast.unparse, part.targets)
-        ]
+        values = file.tree.values_of_module.get(name, [])
     return any(_is_complex(value, file, seen) for value in values)
 
 

@@ -69,12 +69,11 @@ class NamesBoundBefore:
         assert isinstance(node, ast.FunctionDef)
         if file.tree.function(node.body[0]) is not node:
             return False
-        if not is_in_forward(node.body[0], file) and not file.settings.compiles_steps:
+        is_forward = is_in_forward(node.body[0], file)
+        unbound = unbound_reads(node) if is_forward or file.settings.compiles_steps else {}
+        if not unbound or not (is_forward or _is_run_by_step(node, file)):
             return False
         lines: dict[ast.stmt, list[str]] = {}
-        unbound = unbound_reads(node)
-        if unbound and not is_in_forward(node.body[0], file) and not _is_run_by_step(node, file):
-            return False
         for name, place in unbound.items():
             lines.setdefault(place, []).append(f"{name} = None")
         text = file.text

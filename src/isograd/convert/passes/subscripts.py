@@ -76,8 +76,7 @@ class NumpyIndices:
         if not has_array and all(_is_all(part) for part in parts[1:]):
             file.replace(node, f"{file.source(node.value)}[{file.source(parts[0])}]")
             return True
-        owner, key = file.source(node.value), key_of(node.slice, file)
-        file.replace(node, f"{file.name('composites.at')}({owner}, {key})")
+        _write_at(node, file)
         return True
 
 
@@ -125,24 +124,27 @@ class NumbersBesidePositions:
         is_single = isinstance(node.ctx, ast.Load) and _is_single_element(parts, file)
         if not (is_single or _mixes(parts, file)) or is_array(node.value, file):
             return False
+        if is_single:
+            _write_at(node, file)
+            return True
         if isinstance(node.ctx, ast.Store):
             _tell_stored(node, parts, file)
             return False
         count = next(n for n, part in enumerate(parts) if not _is_plain_number(part))
         numbers, others = parts[:count], parts[count:]
         owner = file.source(node.value)
-        if (
-            not is_single
-            and numbers
-            and place(node) in file.facts.indexed
-            and not _mixes(others, file)
-        ):
+        if numbers and place(node) in file.facts.indexed and not _mixes(others, file):
             first, rest = (", ".join(map(file.source, some)) for some in (numbers, others))
             file.replace(node, f"{owner}[{first}][{rest}]")
         else:
-            key = key_of(node.slice, file)
-            file.replace(node, f"{file.name('composites.at')}({owner}, {key})")
+            _write_at(node, file)
         return True
+
+
+def _write_at(node: ast.Subscript, file: FileEdit) -> None:
+    """Take the elements by a function, which sees what the index is."""
+    owner, key = file.source(node.value), key_of(node.slice, file)
+    file.replace(node, f"{file.name('composites.at')}({owner}, {key})")
 
 
 def _is_single_element(parts: list[ast.expr], file: FileEdit) -> bool:

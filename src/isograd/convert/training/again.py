@@ -13,10 +13,11 @@ step (`joints`).  It is the same where nothing of it has changed meanwhile, and 
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping
 
 from isograd.convert.file import FileEdit
 from isograd.convert.training.changes import changed_by, paths_read
-from isograd.convert.training.freedom import Freedom, is_detached, tainted_in
+from isograd.convert.training.freedom import is_detached
 from isograd.convert.training.model import Again, EagerError, Names
 from isograd.convert.training.paths import (
     bound_by,
@@ -43,21 +44,18 @@ def keeps_graph(call: ast.Call) -> bool:
 
 def computed_again(
     file: FileEdit,
-    earlier: list[ast.stmt],
+    tainted: Mapping[ast.stmt, bool],
     own: list[ast.stmt],
     forward: list[ast.stmt],
     loss: ast.expr,
 ) -> list[ast.stmt]:
     """The statements of earlier turns that a loss goes back through; raises EagerError.
 
-    earlier: all statements of the earlier turns.  own: those of the loss's turn, with its forward
-    part.  What is read of the earlier ones by `detach()` is a value.
+    tainted: all statements of the earlier turns, as `tainted_in` says.  own: those of the loss's
+    turn, with its forward part.  What is read of the earlier ones by `detach()` is a value.
     """
-    tainted = tainted_in(earlier, Freedom(file))
-    depends = set[str]()
-    for s, is_tainted in tainted.items():
-        depends = depends | bound_by(s) if is_tainted else depends - _surely_bound(s)
-    shared = _shared(file, own, forward, loss, depends)
+    earlier = list(tainted)
+    shared = _shared(file, own, forward, loss, names_with_graphs(tainted))
     needed, paths = {node.id for node in shared}, {node.id for node in shared}
     found: list[ast.stmt] = []
     for s in reversed(earlier):
@@ -77,6 +75,14 @@ def computed_again(
     if shared and not found:
         raise EagerError(shared[0], f"the graph of {shared[0].id} is shared by two losses")
     _look_at_graphs(file, found, earlier)
+    return found
+
+
+def names_with_graphs(tainted: Mapping[ast.stmt, bool]) -> set[str]:
+    """The names that may hold a graph behind these statements, as `tainted_in` says."""
+    found = set[str]()
+    for s, is_tainted in tainted.items():
+        found = found | bound_by(s) if is_tainted else found - _surely_bound(s)
     return found
 
 

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from isograd.convert.file import FileEdit
-from isograd.convert.training.paths import path_of, root_of
+from isograd.convert.training.paths import bound_by, path_of, read_by, root_of
 from isograd.scan.names_in_place import changes_in_place
 
 #: Methods of Python's containers that change them.
@@ -27,6 +27,13 @@ def changed_by(statement: ast.AST, file: FileEdit) -> set[str]:
 def paths_read(*nodes: ast.AST) -> set[str]:
     """The paths of all that statements or expressions read."""
     return {path_of(part) for node in nodes for part in ast.walk(node)} - {""}
+
+
+def changes_what_is_read(statement: ast.stmt, other: ast.AST, file: FileEdit) -> bool:
+    """Whether a statement binds or changes what another statement or an expression reads."""
+    if bound_by(statement) & read_by(other):
+        return True
+    return bool(changed_by(statement, file) & paths_read(other))
 
 
 def _paths(target: ast.expr) -> set[str]:

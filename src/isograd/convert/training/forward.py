@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from isograd.convert.file import FileEdit
 from isograd.convert.origins import view_of
-from isograd.convert.training.again import computed_again
-from isograd.convert.training.changes import changed_by, paths_read
+from isograd.convert.training.again import computed_again, names_with_graphs
+from isograd.convert.training.changes import changed_by, changes_what_is_read, paths_read
 from isograd.convert.training.freedom import Freedom, is_detached, tainted_in
 from isograd.convert.training.handed import makes_distribution
 from isograd.convert.training.model import EagerError, Names, Repeated
@@ -68,12 +68,13 @@ class ForwardPart:
     def find(self, backward: ast.stmt, loss: ast.expr) -> list[ast.stmt]:
         """The statements on which the loss depends, and through which gradients may flow."""
         before = [s for s in self.units if s.lineno < backward.lineno]
-        tainted = tainted_in(before, Freedom(self.file), self.earlier)
+        freedom = Freedom(self.file)
+        tainted = tainted_in(before, freedom, self.earlier)
+        of_earlier = tainted_in(self.earlier, freedom)
         needed, paths = read_by(loss), paths_read(loss)
         live = self._read_with_graphs(loss)
         learned = {name for s in before if tainted[s] for name in bound_by(s)}
-        others = tainted_in(self.earlier, Freedom(self.file)).items()
-        of_others = {name for s, has_graph in others if has_graph for name in bound_by(s)} - learned
+        of_others = names_with_graphs(of_earlier) - learned
         self.containers = own_containers(before, self.file, self._is_fresh)
         made: dict[ast.stmt, str] = {one: name for name, one in self.containers.made.items()}
         filled = {  # whose elements depend on what is learned
@@ -100,7 +101,7 @@ class ForwardPart:
         if not forward:
             raise EagerError(backward, "the loss is not computed in the loop")
         self._look_at_stars(forward)
-        self.again = computed_again(self.file, self.earlier, before, forward, loss)
+        self.again = computed_again(self.file, of_earlier, before, forward, loss)
         for statement in self.again:
             self._look_inside(statement)
         self.statements = forward
@@ -262,10 +263,7 @@ class ForwardPart:
                     raise EagerError(node, "a round may end between the loss and the step")
 
     def _changes(self, statement: ast.stmt, other: ast.AST) -> bool:
-        """Whether a statement binds or changes what another reads."""
-        if bound_by(statement) & read_by(other):
-            return True
-        return bool(changed_by(statement, self.file) & paths_read(other))
+        return changes_what_is_read(statement, other, self.file)
 
     def look_between(self, call: ast.stmt, update: ast.stmt, paths: set[str]) -> None:
         """Statements between the call of the step and the update see what the step changes.

@@ -37,7 +37,7 @@ def _marks(tree: Tree, text: Text) -> Iterator[tuple[int, int, str]]:
         if mark is None or mark[0] in optimized:
             continue
         if (tree.scope(node), mark[0]) not in others:
-            yield from _without(*mark[1:], tree, text)
+            yield from without_mark(*mark[1:], tree, text)
 
 
 def _of_networks(node: ast.AST) -> list[str]:
@@ -75,7 +75,7 @@ def _mark(node: ast.AST, tree: Tree, file: FileScope) -> tuple[str, ast.AST, ast
     return None
 
 
-def _without(
+def without_mark(
     node: ast.AST, kept: ast.AST, tree: Tree, text: Text
 ) -> Iterator[tuple[int, int, str]]:
     """A statement without its mark: all of it, a method's call, or an argument."""

@@ -61,3 +61,11 @@ UNRECORDED = frozenset(
     for place in ("", "autograd.", "autograd.grad_mode.")
     for name in ("no_grad", "inference_mode")
 )
+
+#: Where torch keeps its schedules of learning rates, beside its optimizers.
+SCHEDULES = "torch.optim.lr_scheduler."
+
+
+def is_of_optimizers(api: str) -> bool:
+    """Whether an API is an optimizer of torch's, or a method of one: no schedule."""
+    return api.startswith("torch.optim.") and not api.startswith(SCHEDULES)

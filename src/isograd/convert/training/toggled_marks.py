@@ -22,6 +22,7 @@ import ast
 from dataclasses import dataclass
 
 from isograd.convert.text import Text
+from isograd.convert.training.names import SCHEDULES, is_of_optimizers
 from isograd.convert.training.paths import method_of, path_of
 from isograd.convert.tree import Tree, read_tree
 from isograd.static_graph.scope import FileScope
@@ -164,10 +165,10 @@ class _Reader:
         if not isinstance(made, ast.Call) or not made.args:
             return False
         api = self.file.qualified(made.func)
-        if api.startswith("torch.optim.lr_scheduler."):
+        if api.startswith(SCHEDULES):
             return True
         owner, method = method_of(made.args[0])
-        if not api.startswith("torch.optim.") or method != "parameters":
+        if not is_of_optimizers(api) or method != "parameters":
             return False
         values = self._values_of(owner)
         return (

@@ -16,7 +16,7 @@ import ast
 from collections.abc import Collection, Iterable
 
 from isograd.convert.file import FileEdit
-from isograd.convert.training.changes import changed_by, paths_read
+from isograd.convert.training.changes import changed_by, changes_what_is_read
 from isograd.convert.training.paths import bound_by, read_by
 
 _LEAVING = (ast.Continue, ast.Break, ast.Return, ast.Yield, ast.YieldFrom, ast.Await)
@@ -49,14 +49,8 @@ def _meet(first: ast.stmt, second: ast.stmt, file: FileEdit) -> bool:
     """Whether two statements do something else in the other order."""
     if bound_by(first) & bound_by(second):
         return True
-    return _changes(first, second, file) or _changes(second, first, file)
-
-
-def _changes(statement: ast.stmt, other: ast.stmt, file: FileEdit) -> bool:
-    """Whether a statement binds or changes what another reads or changes."""
-    if bound_by(statement) & read_by(other):
-        return True
-    return bool(changed_by(statement, file) & (paths_read(other) | changed_by(other, file)))
+    pairs = ((first, second), (second, first))
+    return any(changes_what_is_read(*pair, file) for pair in pairs)
 
 
 def _is_one_block(statement: ast.stmt) -> bool:

@@ -15,13 +15,14 @@ from collections.abc import Iterator
 
 from isograd.convert.file import FileEdit
 from isograd.convert.text import Text
+from isograd.convert.training.learning_marks import without_mark
+from isograd.convert.training.names import is_of_optimizers
 from isograd.convert.training.paths import path_of
-from isograd.convert.tree import Tree, read_tree
+from isograd.convert.tree import Tree, is_true, read_tree
 from isograd.static_graph.scope import FileScope
 
 WORD = "requires_grad"
 PARAMETERS = ("torch.nn.Parameter", "torch.nn.parameter.Parameter")
-_OPTIMIZERS, _SCHEDULES = "torch.optim.", "torch.optim.lr_scheduler."
 _KINDS = frozenset((ast.Name, ast.Attribute, ast.Call, ast.FunctionDef))
 _Path = tuple[ast.AST | None, str]
 
@@ -37,13 +38,15 @@ def written_leaves(text: str, tree: ast.Module) -> list[tuple[int, int, str]]:
     found = list[tuple[int, int, str]]()
     for statement, path in _bound(read):
         if path in optimized and times[path] == 1 and isinstance(statement, ast.Assign):
-            found += _as_parameter(statement, f"{torch}.nn.Parameter", file, Text(text))
+            found += _as_parameter(statement, f"{torch}.nn.Parameter", file, read, Text(text))
     return found
 
 
 def leaves_of(file: FileEdit) -> set[str]:
     """The paths that hold nothing but Parameters which the file makes outside of networks."""
     leaves, others = set[str](), set[str]()
+    if file.facts.apis.isdisjoint(PARAMETERS):
+        return leaves
     for statement, (_, path) in _bound(file.tree):
         value = statement.value if isinstance(statement, ast.Assign) else None
         is_one = isinstance(value, ast.Call) and file.api_of_call(value) in PARAMETERS
@@ -75,8 +78,7 @@ def _optimized(tree: Tree, file: FileScope) -> set[_Path]:
     """The names, and the attributes of objects of plain classes, in lists for optimizers."""
     found = set[_Path]()
     for call in tree.of(ast.Call):
-        api = file.qualified(call.func)
-        if not api.startswith(_OPTIMIZERS) or api.startswith(_SCHEDULES) or not call.args:
+        if not is_of_optimizers(file.qualified(call.func)) or not call.args:
             continue
         for row in ast.walk(call.args[0]):
             for part in row.elts if isinstance(row, (ast.List, ast.Tuple)) else ():
@@ -93,30 +95,23 @@ def _is_plain(node: ast.ClassDef) -> bool:
 
 
 def _as_parameter(
-    statement: ast.Assign, parameter: str, file: FileScope, text: Text
+    statement: ast.Assign, parameter: str, file: FileScope, tree: Tree, text: Text
 ) -> Iterator[tuple[int, int, str]]:
-    """A tensor that learns, within a call that makes a Parameter of it."""
+    """A tensor that learns, without its mark and within a call that makes a Parameter of it."""
     call = statement.value
     if not isinstance(call, ast.Call):
         return
-    start, end = text.span(call)
     marks = [word for word in call.keywords if word.arg == WORD]
-    if marks and file.qualified(call.func).startswith("torch.") and _is_true(marks[0].value):
-        first, last = text.span(marks[0])
-        comma = text.original.rfind(",", start, first)
-        is_first = not call.args and call.keywords[0] is marks[0]
-        yield start, start, f"{parameter}("
-        yield (first if is_first else comma), last, ""
-        yield end, end, ")"
+    if marks and file.qualified(call.func).startswith("torch.") and is_true(marks[0].value):
+        without = without_mark(marks[0], call, tree, text)
     elif isinstance(call.func, ast.Attribute) and call.func.attr == f"{WORD}_":
         given = [*call.args, *(word.value for word in call.keywords)]
-        if all(map(_is_true, given)):
-            made_end = text.span(call.func.value)[1]
-            while text.original[made_end] in " \t\r\n)":  # `(a * b).requires_grad_()`
-                made_end += 1
-            yield start, start, f"{parameter}("
-            yield made_end, end, ")"
-
-
-def _is_true(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is True
+        if not all(map(is_true, given)):
+            return
+        without = without_mark(call, call.func.value, tree, text)
+    else:
+        return
+    start, end = text.span(call)
+    yield start, start, f"{parameter}("
+    yield from without
+    yield end, end, ")"

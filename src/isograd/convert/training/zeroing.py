@@ -8,10 +8,8 @@ from collections.abc import Iterable, Iterator
 from isograd.convert.analysis.given_arguments import calls_of
 from isograd.convert.file import FileEdit
 from isograd.convert.training.model import EagerError
+from isograd.convert.training.names import SCHEDULES, is_of_optimizers
 from isograd.convert.training.paths import calls_in, method_of, path_of, statement_call
-
-_OPTIMIZERS = "torch.optim."
-_OF_SCHEDULES = "torch.optim.lr_scheduler."
 
 
 def zeroed_paths(scope: ast.AST) -> set[str]:
@@ -31,8 +29,8 @@ def steps_of_one(calls: Iterable[ast.Call], file: FileEdit) -> list[str]:
     """The optimizer where `model.zero_grad()` zeroes: nothing else has a step but schedules."""
     steps = {method_of(call)[0]: call for call in calls if method_of(call)[1] == "step"}
     made = {path: _made_by(call, file) for path, call in steps.items()}
-    own = [path for path, api in made.items() if not api.startswith(_OF_SCHEDULES)]
-    known = [path for path in own if made[path].startswith(_OPTIMIZERS)]
+    own = [path for path, api in made.items() if not api.startswith(SCHEDULES)]
+    known = [path for path in own if is_of_optimizers(made[path])]
     return known if len(known) == 1 else own if len(own) == 1 else []
 
 

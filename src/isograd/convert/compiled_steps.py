@@ -25,11 +25,12 @@ from isograd.convert.training import (
     written_distributions,
     written_leaves,
 )
+from isograd.convert.training.decision import Decision, in_notebooks, takes_gradients
 from isograd.convert.training.draws import Draws, drawing_apis
 from isograd.convert.training.inner_gradient_places import API
 from isograd.convert.training.inner_gradients import WithFunctions, with_functions
 from isograd.convert.training.learning_marks import MARK, marks_of
-from isograd.convert.training.project import Decision, decide, in_notebooks, takes_gradients
+from isograd.convert.training.project import decide
 from isograd.convert.training.recognise import backward_calls
 from isograd.convert.training.record_files import imports_of
 from isograd.convert.training.rewrite import Rewritten

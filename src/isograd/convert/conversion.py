@@ -11,7 +11,7 @@ from isograd.convert.facts import Facts
 from isograd.convert.model import Finding
 from isograd.convert.names import Index
 from isograd.convert.reading import ReadFile
-from isograd.convert.training.project import Decision
+from isograd.convert.training.decision import Decision
 from isograd.convert.walk import Files
 from isograd.knowledge.store import Knowledge
 from isograd.progress import Progress

@@ -24,7 +24,7 @@ from isograd.convert.runtime_uses import uses_of
 from isograd.convert.settings import Settings
 from isograd.convert.spelling import COMPOSITES, Spelling, bound_packages
 from isograd.convert.text import Text, narrow
-from isograd.convert.training.names import COMPILED
+from isograd.convert.training.names import BESIDE, COMPILED
 from isograd.convert.tree import Tree, read_tree
 from isograd.scan.sources import Source
 from isograd.scan.values import is_module
@@ -117,7 +117,9 @@ class Engine:
         found = dict(INSTEAD) if self._settings.has_complex else {}
         if self._settings.makes_doubles:
             found |= INSTEAD_OF_SINGLES
-        return found | COMPILED if self._settings.compiles_steps else found
+        if not self._settings.compiles_steps:
+            return found
+        return found | (BESIDE if self._settings.records_gradients else COMPILED)
 
     def convert(self, source: Source, facts: Facts, place: Place) -> Port:
         """The port of a file; the same text where it does not use torch."""

@@ -54,7 +54,7 @@ from isograd.convert.places import Place
 from isograd.convert.reading import read_file
 from isograd.convert.run_sources import below, entries_of, located, source_of
 from isograd.convert.settings import Settings
-from isograd.convert.training.project import may_record
+from isograd.convert.training.decision import may_record
 from isograd.convert.walk import Files, find_files
 from isograd.convert.writing import Written, convert_file, own_fault
 from isograd.engine import forked_map
@@ -328,6 +328,7 @@ def _convert_all(run: Run, folder: Path | None) -> Iterator[FileConversion]:
         _infinite(run),
         run.training.evaluates,
         frozenset().union(*(facts.asked_modules for facts in run.facts.values())),
+        run.training.computed,
     )
     engine = Engine(entries_of(run), run.names, settings)
     python = run.files.python

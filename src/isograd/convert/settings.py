@@ -25,8 +25,8 @@ class Settings:
     has_complex: whether the project makes complex numbers.
     works_in_place: whether it has layers with inplace=True.
     starting: who else makes its modules, and so in which mode they start.
-    compiles_steps: whether its training loops call compiled steps, so that nothing records
-    gradients.
+    compiles_steps: whether its training loops call compiled steps, so that nothing of those
+    records gradients.
     records_gradients: whether anything of the project may ask for recorded gradients.
     list_fields: fields of named tuples to which the project gives a list.
     reads_states: whether it may read the names or the order of what a `state_dict()` holds.
@@ -37,6 +37,7 @@ class Settings:
     infinite: its functions of which a result may be infinite.
     compiles_evaluation: whether what evaluates the networks of its steps may be compiled, too.
     asked_modules: its modules that are asked for names by a text.
+    computed: the names of functions that its compiled steps run.
     """
 
     target: str = "ops"
@@ -59,6 +60,7 @@ class Settings:
     infinite: frozenset[str] = frozenset()
     compiles_evaluation: bool = False
     asked_modules: frozenset[str] = frozenset()
+    computed: frozenset[str] = frozenset()
 
     def is_shaped(self, api: str) -> bool:
         """Whether the runtime's class is written for one of torch's."""

@@ -75,8 +75,8 @@ class KeptOnSelf:
     def convert(self, node: ast.AST, file: FileEdit) -> bool:
         """Read a name, which is bound beside the attribute; report what else a pass keeps."""
         if isinstance(node, ast.ClassDef):
-            if not file.settings.records_gradients:  # else the project runs eagerly anyway
-                _tell(node, file)
+            if file.settings.compiles_steps or not file.settings.records_gradients:
+                _tell(node, file)  # else the project runs eagerly anyway
             return False
         assert isinstance(node, ast.expr)
         method = file.tree.function(node)

@@ -12,6 +12,7 @@ from isograd.convert.training.changes import changed_by, changes_what_is_read, p
 from isograd.convert.training.freedom import Freedom, is_detached, tainted_in
 from isograd.convert.training.handed import makes_distribution
 from isograd.convert.training.model import EagerError, Names, Repeated
+from isograd.convert.training.other_files import OtherFiles
 from isograd.convert.training.own_containers import (
     OwnContainers,
     conditions_of,
@@ -65,10 +66,10 @@ class ForwardPart:
     waiting: tuple[ast.stmt, ...] = ()
     can_wait: bool = True
 
-    def find(self, backward: ast.stmt, loss: ast.expr) -> list[ast.stmt]:
+    def find(self, backward: ast.stmt, loss: ast.expr, project: OtherFiles) -> list[ast.stmt]:
         """The statements on which the loss depends, and through which gradients may flow."""
         before = [s for s in self.units if s.lineno < backward.lineno]
-        freedom = Freedom(self.file)
+        freedom = Freedom(self.file, others=project)
         tainted = tainted_in(before, freedom, self.earlier)
         of_earlier = tainted_in(self.earlier, freedom)
         needed, paths = read_by(loss), paths_read(loss)

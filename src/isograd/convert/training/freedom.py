@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from isograd.convert.file import FileEdit
 from isograd.convert.training.changes import changed_by
 from isograd.convert.training.names import UNRECORDED
+from isograd.convert.training.other_files import OtherFiles
 from isograd.convert.training.paths import bound_by, names_read, path_of, read_by, root_of
 from isograd.convert.training.written_leaves import leaves_of
 from isograd.convert.tree import imported_from
@@ -42,10 +43,12 @@ class Freedom:
     """Asks of one file.
 
     guesses: whether a method of what is not known is that of the only class which has one.
+    others: the other files of the project, of which functions may be called.
     """
 
     file: FileEdit
     guesses: bool = True
+    others: OtherFiles | None = None
     _functions: dict[str, ast.FunctionDef] = field(default_factory=dict)
     _known: dict[str, bool] = field(default_factory=dict)
 
@@ -144,6 +147,8 @@ class Freedom:
             is_class = api.rpartition(".")[2][:1].isupper() and not self._is_type(call.func)
             return not is_class and not api.startswith(_NOT_FREE)
         root = root_of(call.func)
+        if self._takes_gradients(call.func):
+            return True
         if isinstance(call.func, ast.Attribute):
             if self._is_of_plain_class(call.func):
                 return True
@@ -202,6 +207,20 @@ class Freedom:
         """Whether a name that is called holds a class of tensors, as `torch.FloatTensor` is."""
         return isinstance(call.func, ast.Name) and call.func.id in self._types
 
+    def _takes_gradients(self, function: ast.expr) -> bool:
+        """Whether what is called takes gradients of its own, which no step can hold.
+
+        Its value comes into the step from outside, and is asked for graphs (`graphs_given`).
+        """
+        own = self._functions.get(getattr(function, "id", ""))
+        if own is None and self.others is not None:
+            found = self.others.function(self.file.file, function)
+            own = None if found is None else found[1]
+        if own is None and self.others is not None and isinstance(function, ast.Name):
+            handed = self.others.handed(function)
+            return bool(handed) and all(map(takes_gradients, handed))
+        return own is not None and takes_gradients(own)
+
     def _is_free_name(self, name: ast.Name) -> bool:
         if name.id in self._lambdas:
             return self._is_free_lambda(name.id)
@@ -231,6 +250,18 @@ class Freedom:
             self._known[name] = False  # one that calls itself is not looked into
             self._known[name] = all(map(self.is_free, self._functions[name].body))
         return self._known[name]
+
+
+def takes_gradients(function: ast.AST) -> bool:
+    """Whether a function calls `backward` or asks for gradients."""
+    return any(
+        isinstance(node, ast.Call)
+        and (
+            getattr(node.func, "attr", "") == "backward"
+            or ast.unparse(node.func).endswith("autograd.grad")
+        )
+        for node in ast.walk(function)
+    )
 
 
 def _is_call_of(value: ast.expr, name: str) -> bool:

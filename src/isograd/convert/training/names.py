@@ -51,6 +51,16 @@ COMPILED = {
     "composites.set_grad_enabled": "composites.unrecorded",
     "composites.set_data": "composites.replace_data",
 }
+#: And where other code of the project records gradients beside its compiled steps.
+BESIDE = COMPILED | {
+    **{
+        f"composites.{name}": f"composites.Recording{name}"
+        for name in "SGD Adam AdamW RMSprop Adagrad Adadelta Adamax".split()
+    },
+    **{f"composites.{name}": f"composites.{name}" for name in ("no_grad", "inference_mode")},
+    "composites.set_grad_enabled": "composites.set_grad_enabled",
+    "ms.jit": "composites.unrecorded_jit",
+}
 #: torch's optimizers that have a compiled rule.
 OPTIMIZERS = frozenset(
     f"torch.optim.{name}" for name in "SGD Adam AdamW RMSprop Adagrad Adadelta Adamax".split()

@@ -1,132 +1,61 @@
 """Decides for a whole project whether its training loops call compiled steps.
 
-Gradients are recorded for all of a program or for nothing of it: one loop that has to stay as it
-is keeps the others so, too.
+A loop that has to stay as it is runs beside compiled steps where it stands apart from them
+(`regions`); else it keeps all others so, too.
 """
 
 from __future__ import annotations
 
 import ast
 import functools
-from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
 from isograd.convert.analysis.parameter_containers import PARAMETER_CONTAINERS
 from isograd.convert.facts import Facts
 from isograd.convert.file import FileEdit
-from isograd.convert.model import Finding, Level
 from isograd.convert.text import wide
 from isograd.convert.training.asked_once import Asked, AskedOnce
+from isograd.convert.training.decision import Decision
 from isograd.convert.training.descent import descent_of
 from isograd.convert.training.draws import Draws, drawing_apis
+from isograd.convert.training.found import Found
 from isograd.convert.training.given import graphs_given
 from isograd.convert.training.index import Index
 from isograd.convert.training.joints import Joint
-from isograd.convert.training.kept_parameters import loose_parameters, unseen_parameters
+from isograd.convert.training.kept_parameters import unseen_parameters
 from isograd.convert.training.late_changes import changes_anywhere, late_changes
-from isograd.convert.training.model import EagerError, StepPlan
+from isograd.convert.training.loops import look_at_loops, look_at_zeroing
+from isograd.convert.training.model import EagerError
 from isograd.convert.training.names import OPTIMIZERS
 from isograd.convert.training.other_files import OtherFiles
 from isograd.convert.training.phases import SWITCH
-from isograd.convert.training.recognise import backward_calls, plan_of
 from isograd.convert.training.record_files import KnownRecords, with_records
+from isograd.convert.training.recorded import is_recorded, named_in
 from isograd.convert.training.records import Imports, RecordError
 from isograd.convert.training.refusals import (
     VARIABLE,
-    changes_what_learns,
     kept_as_functions,
     refusals,
     variables_may_learn,
 )
-from isograd.convert.training.rewrite import Rewritten, joints_in, rewritten
+from isograd.convert.training.regions import (
+    LOCAL,
+    computed_functions,
+    problems,
+    regions_of,
+    steps_around,
+)
+from isograd.convert.training.rewrite import joints_in, rewritten
 from isograd.convert.training.verdicts import in_compiled_code, refused_by_graph
 from isograd.convert.training.written_state import written_state
 from isograd.knowledge.entry import Entry
 from isograd.static_graph.find import compiled_functions
 from isograd.static_graph.scope import FileScope
 
-#: What needs recorded gradients, or does not happen in a compiled step.
-_RECORDED = (
-    "torch.autograd", "torch.func", "torch.enable_grad", "torch.set_grad_enabled",
-    "torch.is_grad_enabled", "torch.Tensor.grad", "torch.Tensor.retain_grad",
-    "torch.Tensor.register_hook", "torch.Tensor.register_post_accumulate_grad_hook",
-    "torch.nn.Module.register_", "torch.nn.utils.parametrize", "torch.nn.utils.parametrizations",
-    "torch.nn.utils.weight_norm", "torch.nn.utils.spectral_norm", "torch.nn.utils.stateless",
-    "torch.utils.checkpoint", "torch.optim.Optimizer.add_param_group",
-    "torch.optim.lr_scheduler.LRScheduler.", "torch.nn.utils.get_total_norm",
-)  # fmt: skip
-_HARMLESS = (
-    "torch.autograd.no_grad", "torch.autograd.grad_mode.no_grad", "torch.autograd.set_detect",
-    "torch.nn.Module.register_buffer", "torch.nn.Module.register_parameter",
-    "torch.nn.Module.register_module", "torch.autograd.anomaly", "torch.autograd.profiler",
-    "torch.optim.lr_scheduler.LRScheduler.step", "torch.optim.lr_scheduler.LRScheduler.get_last_lr",
-    "torch.optim.lr_scheduler.LRScheduler.state_dict",
-    "torch.optim.lr_scheduler.LRScheduler.load_state_dict",
-)  # fmt: skip
-#: Written as cells with `bprop`, each class where it can be.
-_OF_FUNCTIONS = ("torch.autograd.Function", "torch.autograd.function.")
 _MEMBERS = ("torch.optim.Optimizer.", "torch.optim.lr_scheduler", "torch.optim.swa_utils")
 _GRADIENT = "torch.Tensor.grad"
 _PARALLEL = "torch.nn.parallel.DistributedDataParallel"
-_CODE = "eager-training"
-_ADVICE = "It runs eagerly, as written; write one step as a function to have it compiled."
-
-
-@dataclass
-class Decision:
-    """The files whose loops are written anew, by name; or why all loops stay as they are.
-
-    evaluates: whether networks may be compiled where they are evaluated, too.
-    """
-
-    files: dict[str, Rewritten] = field(default_factory=dict)
-    findings: tuple[Finding, ...] = ()
-    evaluates: bool = False
-
-    @property
-    def compiles(self) -> bool:
-        """Whether the project's steps are compiled."""
-        return bool(self.files)
-
-
-@dataclass
-class _Found:
-    plans: dict[str, list[StepPlan]] = field(default_factory=dict)
-    findings: list[Finding] = field(default_factory=list)
-
-    def say(self, file: str, node: ast.AST | None, reason: str) -> None:
-        """Remember why loops stay as they are."""
-        line, column = (0, 0) if node is None else (node.lineno, node.col_offset + 1)  # type: ignore[attr-defined]
-        message = f"this training stays eager: {reason}"
-        self.findings.append(Finding(file, line, column, _CODE, message, _ADVICE, Level.LOOK))
-
-
-def may_record(facts: Iterable[Facts], decision: Decision) -> bool:
-    """Whether anything of a project may ask for recorded gradients."""
-    if decision.compiles:
-        return False
-    return any(
-        takes_gradients(own)
-        or any(_is_recorded(api) for api in (*own.apis, *(m.api for m in own.members.values())))
-        for own in facts
-    )
-
-
-def _is_recorded(api: str) -> bool:
-    return api.startswith(_RECORDED) and not api.startswith((*_HARMLESS, *_OF_FUNCTIONS))
-
-
-def takes_gradients(facts: Facts) -> bool:
-    """Whether a file calls a method `backward` of anything but self."""
-    return "backward" in facts.called
-
-
-def in_notebooks(files: Iterable[str]) -> Decision:
-    """All loops stay as they are, because notebooks among the files take gradients."""
-    found = _Found()
-    for file in files:
-        found.say(file, None, "a notebook's cells are not written as one step")
-    return Decision(findings=tuple(found.findings))
 
 
 def decide(
@@ -143,55 +72,160 @@ def decide(
     edits: the files that take gradients.  facts, trees: of all files, by name.  settings: as
     `Knowledge.layer_arguments`.  entries: what is known of torch.  reading: a file by its name.
     """
-    found, trees, facts, entries = _Found(), list(trees), list(facts), list(entries)
-    modules = dict(trees)
-    apis: set[str] = set()
-    by_hand = {edit.file: _descended(edit) for edit in edits}
-    by_name = {edit.file: edit for edit in edits}
-    known = functools.cache(lambda name: by_name.get(name) or reading(name))
+    project = _Project(edits, list(facts), list(trees), settings, list(entries), reading, imports)
+    found = first = project.found()
+    left: dict[ast.AST, EagerError] = {}
+    while found.findings and (blamed := found.blamed()):
+        left |= blamed  # the others may compile beside it
+        found = project.found(left)
+    return project.decision(found if found.every_plan and not found.findings else first)
+
+
+@dataclass
+class _Project:
+    """What is looked at: as the arguments of `decide`."""
+
+    edits: list[FileEdit]
+    facts: list[tuple[str, Facts]]
+    trees: list[tuple[str, ast.Module]]
+    settings: Collection[str]
+    entries: list[Entry]
+    reading: Callable[[str], FileEdit | None]
+    imports: Imports
+
+    def __post_init__(self) -> None:
+        self.modules = dict(self.trees)
+        self.by_hand = {edit.file: _descended(edit) for edit in self.edits}
+        self.by_name = {edit.file: edit for edit in self.edits}
+        self.known = functools.cache(lambda name: self.by_name.get(name) or self.reading(name))
+        self.apis: set[str] = set()
+        for _, own in self.facts:
+            self.apis |= own.apis | {member.api for member in own.members.values()}
+        self.recorded = list(_recorded(self.facts, self.by_hand, self.modules))
+        self.others = OtherFiles(self.modules, self.imports, self.known)
+        self.index = self.others.index
+
+    def found(self, left: Mapping[ast.AST, EagerError] | None = None) -> Found:
+        """The compiled steps, and what keeps all or some code eager.
+
+        left: calls that take gradients and are to stay eager, with the reason.
+        """
+        found = Found()
+        for edit in self.edits:
+            look_at_loops(found, edit, self.by_hand[edit.file], self.others, left or {})
+        _find_regions(found, self.edits, self.modules, self.index, self.recorded)
+        for name, api in self.recorded:
+            _look_at_places(found, name, api, self.modules.get(name))
+        needs_one = not any(self.by_hand.values())
+        _look_at_optimizers(found, self.edits, self.apis, needs_one=needs_one)
+        for edit, error in found.learning:
+            found.say_of(error.node, edit.file, error.node, str(error))
+        for edit, place, error in found.failed:
+            found.say_of(place, edit.file, error.node, str(error))
+        look_at_zeroing(found)
+        if not found.findings:
+            self._look_closer(found)
+        return found
+
+    def _look_closer(self, found: Found) -> None:
+        """What of the whole project does not fit the compiled steps."""
+        trees, facts = self.trees, dict(self.facts)
+        records = KnownRecords(self.modules, self.imports)
+        _look_at_trees(found, trees, self.by_hand, records, self.known)
+        for said in written_state(
+            trees, {name for own in facts.values() for _, name in own.buffers}
+        ):
+            found.say(*said)
+        _look_at_changes(found, trees, self.settings)
+        _look_at_inputs(found, trees, self.edits, self.known, self.index)
+        if not self.apis.isdisjoint(PARAMETER_CONTAINERS):
+            _look_at_parameters(found, trees, self.known)
+        _look_at_apis(found, self.edits, trees, facts, refused_by_graph(self.entries))
+        found.joints = _joints(found, self.by_name, trees, facts, self.entries)
+        for node, reason in problems(found.regions, found.every_plan, self.apis):
+            found.say(self.index.file(node), node, reason)
+
+    def decision(self, found: Found) -> Decision:
+        """The project's files with its steps; or why there are none."""
+        if found.findings or not found.every_plan:
+            return Decision(findings=(*found.findings, *found.local.values())[:1])
+        averages = any(api.startswith(_PARALLEL) for api in self.apis)
+        files = {
+            name: rewritten(self.by_name[name], own, found.joints.get(name, []), averages)
+            for name, own in found.plans.items()
+            if own
+        }
+        try:
+            files = with_records(
+                files, self.modules, self.imports, lambda name: _text(self.known(name))
+            )
+        except RecordError as error:
+            found.say(error.file, error.node, str(error))
+            return Decision(findings=tuple(found.findings))
+        records = bool(found.regions.nodes)
+        evaluates = not records and _may_evaluate(found, self.trees, self.settings)
+        findings = tuple(found.local.values())
+        return Decision(files, findings, evaluates, records, _computed(found, self.index))
+
+
+def _computed(found: Found, index: Index) -> frozenset[str]:
+    """The names of functions that steps may run; an object that is called may be any."""
+    called = index.functions.get("__call__", [])
+    several = {*computed_functions(index, found.every_plan), *called, *index.reached(called)}
+    return frozenset(one.name for one in several)
+
+
+def _recorded(
+    facts: Iterable[tuple[str, Facts]],
+    by_hand: Mapping[str, Collection[int]],
+    modules: Mapping[str, ast.Module],
+) -> Iterator[tuple[str, str]]:
+    """The files and the APIs that need recorded gradients, but where each place is looked at."""
     for name, own in facts:
-        members = {member.api for member in own.members.values()}
-        apis |= own.apis | members
-        for api in sorted(own.apis | members):
+        for api in sorted(own.apis | {member.api for member in own.members.values()}):
             if api == VARIABLE and (name in by_hand or not variables_may_learn(modules.get(name))):
                 continue
             if (api == _GRADIENT and by_hand.get(name)) or (api in SWITCH and name in by_hand):
-                continue  # each place is looked at below
-            if _is_recorded(api):
-                found.say(name, _named(api, modules.get(name)), f"{api} needs recorded gradients")
-    _look_at_optimizers(found, edits, apis, needs_one=not any(by_hand.values()))
-    others = OtherFiles(modules, imports, known)
+                continue
+            if is_recorded(api):
+                yield name, api
+
+
+def _find_regions(
+    found: Found,
+    edits: list[FileEdit],
+    modules: Mapping[str, ast.Module],
+    index: Index,
+    recorded: list[tuple[str, str]],
+) -> None:
+    """What needs recorded gradients and stands apart from all compiled steps."""
+    places = [place for _, place, _ in found.failed]
+    for name, api in recorded:
+        places += named_in(api, modules.get(name)) if api.startswith(LOCAL) else []
+    if not places or not found.every_plan:
+        return
     for edit in edits:
-        _look_at_loops(found, edit, by_hand[edit.file], others)
-    _look_at_zeroing(found)
-    joints: dict[str, list[Joint]] = {}
-    if not found.findings:
-        _look_at_trees(found, trees, by_hand, KnownRecords(modules, imports), known)
-        for place in written_state(trees, {name for _, own in facts for _, name in own.buffers}):
-            found.say(*place)
-        _look_at_changes(found, trees, settings)
-        _look_at_inputs(found, trees, edits, known)
-        if not apis.isdisjoint(PARAMETER_CONTAINERS):
-            _look_at_parameters(found, trees, known)
-        _look_at_apis(found, edits, trees, dict(facts), refused_by_graph(entries))
-        joints = _joints(found, by_name, trees, dict(facts), entries)
-    if found.findings:
-        return Decision(findings=tuple(found.findings[:1]))
-    averages = any(api.startswith(_PARALLEL) for api in apis)
-    files = {
-        name: rewritten(by_name[name], own, joints.get(name, []), averages)
-        for name, own in found.plans.items()
-    }
-    try:
-        files = with_records(files, modules, imports, lambda name: _text(known(name)))
-        return Decision(files, evaluates=_may_evaluate(found, trees, settings))
-    except RecordError as error:
-        found.say(error.file, error.node, str(error))
-        return Decision(findings=tuple(found.findings))
+        for plan in steps_around(places, found.plans[edit.file], index):
+            found.plans[edit.file].remove(plan)
+            said = EagerError(plan.call, "its rounds take other gradients, which stay eager")
+            found.failed.append((edit, plan.call, said))
+            places.append(plan.call)
+    found.regions = regions_of(index, found.every_plan, places)
+
+
+def _look_at_places(found: Found, name: str, api: str, tree: ast.Module | None) -> None:
+    """Say of an API where it is used outside of regions, or that a region uses it."""
+    places = named_in(api, tree)
+    outside = [place for place in places if found.regions.around(place) is None]
+    reason = f"{api} needs recorded gradients"
+    if places and not outside and api.startswith(LOCAL):
+        found.say_of(places[0], name, places[0], reason)
+    else:
+        found.say(name, next(iter((*outside, *places)), None), reason)
 
 
 def _may_evaluate(
-    found: _Found, trees: list[tuple[str, ast.Module]], settings: Collection[str]
+    found: Found, trees: list[tuple[str, ast.Module]], settings: Collection[str]
 ) -> bool:
     """Whether nothing but the training loops changes what a compiled network has read.
 
@@ -207,7 +241,7 @@ def _text(edit: FileEdit | None) -> str:
 
 
 def _look_at_trees(
-    found: _Found,
+    found: Found,
     trees: list[tuple[str, ast.Module]],
     by_hand: dict[str, frozenset[int]],
     records: KnownRecords,
@@ -219,11 +253,11 @@ def _look_at_trees(
         is_record = functools.partial(records.makes_one, name)
         read, lines = functools.partial(reading, name), by_hand.get(name, frozenset())
         for node, reason in refusals(tree, lines, is_record, read):
-            found.say(name, node, reason)
+            found.say_of(node, name, node, reason)
 
 
 def _look_at_changes(
-    found: _Found, trees: list[tuple[str, ast.Module]], settings: Collection[str]
+    found: Found, trees: list[tuple[str, ast.Module]], settings: Collection[str]
 ) -> None:
     steps = [plan for several in found.plans.values() for plan in several]
     for name, changed, reason in late_changes(trees, steps, settings):
@@ -231,13 +265,13 @@ def _look_at_changes(
 
 
 def _look_at_inputs(
-    found: _Found,
+    found: Found,
     trees: list[tuple[str, ast.Module]],
     edits: list[FileEdit],
     reading: Callable[[str], FileEdit | None],
+    index: Index,
 ) -> None:
     plans = [(edit, plan) for edit in edits for plan in found.plans.get(edit.file, ())]
-    index = Index.of(trees)
     for name, node, reason in graphs_given(index, plans, reading):
         found.say(name, node, reason)
     asked = AskedOnce(index, reading)
@@ -254,7 +288,7 @@ def _look_at_inputs(
 
 
 def _look_at_parameters(
-    found: _Found,
+    found: Found,
     trees: list[tuple[str, ast.Module]],
     reading: Callable[[str], FileEdit | None],
 ) -> None:
@@ -265,7 +299,7 @@ def _look_at_parameters(
 
 
 def _look_at_apis(
-    found: _Found,
+    found: Found,
     edits: list[FileEdit],
     trees: list[tuple[str, ast.Module]],
     facts: Mapping[str, Facts],
@@ -289,7 +323,7 @@ def _look_at_apis(
 
 
 def _joints(
-    found: _Found,
+    found: Found,
     by_name: Mapping[str, FileEdit],
     trees: list[tuple[str, ast.Module]],
     facts: Mapping[str, Facts],
@@ -314,64 +348,16 @@ def _joints(
     return joints
 
 
-def _named(api: str, tree: ast.Module | None) -> ast.AST | None:
-    """Where a file first says the last part of an API's name; None where it does not."""
-    last = api.rpartition(".")[2]
-    for node in ast.walk(tree) if tree is not None else ():
-        names = (getattr(node, name, "") or "" for name in ("attr", "id", "name"))
-        if last in (name.rpartition(".")[2] for name in names):  # `import a.b.last as other`
-            return node
-    return None
-
-
-def _look_at_loops(
-    found: _Found, edit: FileEdit, by_hand: frozenset[int], others: OtherFiles
-) -> None:
-    try:
-        for loose in loose_parameters(edit):
-            raise EagerError(loose, "a parameter is made outside of networks")
-        for call in edit.tree.of(ast.Call):
-            if edit.api_of_call(call) == VARIABLE and len(call.args) > 1:
-                raise EagerError(call, "a tensor learns that is no network's parameter")
-            # Said first: a loss of such a tensor looks as if nothing in it learned.
-            for said in call.keywords:
-                if said.lineno not in by_hand and (reason := changes_what_learns(said)):
-                    raise EagerError(said.value, reason)
-        plans = found.plans[edit.file] = [
-            plan_of(call, edit, others) for call in backward_calls(edit)
-        ]
-        _look_at_switches(edit, plans)
-    except EagerError as error:
-        found.say(edit.file, error.node, str(error))
-
-
-def _look_at_switches(edit: FileEdit, plans: list[StepPlan]) -> None:
-    """Raise EagerError for a `set_grad_enabled` elsewhere than around a step and its forward."""
-    phases = [plan.phase for plan in plans if plan.phase is not None]
-    own = {one.context.items[0].context_expr for one in phases if one.context is not None}
-    for call in edit.tree.of(ast.Call):
-        if edit.api_of_call(call) in SWITCH and call not in own:
-            raise EagerError(call, "torch.set_grad_enabled needs recorded gradients")
-
-
-def _look_at_zeroing(found: _Found) -> None:
-    """A loop that zeroes behind its step begins with what another one has left."""
-    plans = [(name, plan) for name, several in found.plans.items() for plan in several]
-    late = [(name, plan) for name, plan in plans if plan.zeroes_late]
-    if late and len(late) < len(plans):
-        name, plan = late[0]
-        found.say(name, plan.loop, "its first round may begin with gradients of another loop")
-
-
 def _look_at_optimizers(
-    found: _Found, edits: list[FileEdit], apis: set[str], *, needs_one: bool
+    found: Found, edits: list[FileEdit], apis: set[str], *, needs_one: bool
 ) -> None:
     named = {api for api in apis if api.startswith("torch.optim.") and not api.startswith(_MEMBERS)}
     others = sorted(api for api in named if api not in OPTIMIZERS)
     if others:
-        places = ((one.file, _named(others[0], one.tree.module)) for one in edits)
-        first = next((found for found in places if found[1] is not None), (edits[0].file, None))
-        found.say(*first, f"{others[0]} has no compiled rule here")
+        places = [(one.file, at) for one in edits for at in named_in(others[0], one.tree.module)]
+        outside = [(file, at) for file, at in places if found.regions.around(at) is None]
+        file, node = next(iter((*outside, *places)), (edits[0].file, None))
+        found.say_of(node, file, node, f"{others[0]} has no compiled rule here")
     elif not named and needs_one:
         found.say(edits[0].file, None, "its optimizer is none of torch's")
 

@@ -122,7 +122,7 @@ class _Reader:
         part = ForwardPart(
             self.file, self.loop, self.turn, self.units, gone, self._scope, attributes, self.earlier
         )
-        forward = part.find(statement, loss)
+        forward = part.find(statement, loss, self.others)
         others = part.others(statement) if self.phase is None else []
         with later_versions(forward, others, loss, self._scope, self.file) as (now, versions):
             part.statements = now

@@ -124,6 +124,55 @@ def sample(net, x):
 print(sample(net, X[0]).sum().item())
 print(train(net, optimizer))
 """
+COOLED = """
+
+class Cooled(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = make(2)
+        self.heat = 1.0
+
+    def forward(self, x):
+        return self.layer(x) / self.heat
+
+
+cooled = Cooled()
+cooling = torch.optim.SGD(cooled.parameters(), lr=0.1, momentum=0.9)
+for x, y in zip(X, Y):
+    cooling.zero_grad()
+    loss = nn.functional.cross_entropy(cooled(x), y)
+    loss.backward()
+    cooling.step()
+    cooled.heat = cooled.heat * 0.9
+    print(loss.item())
+"""
+SOMETIMES = """
+body, head = make(2), make(3)
+both = torch.optim.Adam([*body.parameters(), *head.parameters()], lr=0.05, weight_decay=0.1)
+for i, (x, y) in enumerate(zip(X, Y)):
+    loss = nn.functional.cross_entropy(body(x), y)
+    if i % 2:
+        loss = loss + nn.functional.cross_entropy(head(x), y)
+    both.zero_grad()
+    loss.backward()
+    both.step()
+    print(loss.item(), head.weight.sum().item(), sep="\\n")
+"""
+GIVEN = """
+
+def fit(features, head, y, optimizer):
+    optimizer.zero_grad()
+    loss = nn.functional.cross_entropy(head(features), y)
+    loss.backward()
+    optimizer.step()
+    print(loss.item())
+
+
+body, head = make(2), make(3)
+both = torch.optim.SGD([*body.parameters(), *head.parameters()], lr=0.5)
+for x, y in zip(X, Y):
+    fit(body(x), head, y, both)
+"""
 LEFT_BEHIND = """
 
 def norm(net, x, y):
@@ -204,6 +253,9 @@ def follows(text: str, folder: Path) -> Converted:
         pytest.param(TRAIN + LBFGS, id="an optimizer without a compiled rule"),
         pytest.param(TRAIN + SCRIPT, id="statements of a script"),
         pytest.param(TRAIN + LANGEVIN, id="a sampler that asks for gradients"),
+        pytest.param(TRAIN + COOLED, id="a network that changes between steps"),
+        pytest.param(TRAIN + SOMETIMES, id="a network that learns in some rounds"),
+        pytest.param(TRAIN + GIVEN, id="a step that is given what a network computed"),
     ],
 )
 def test_other_loops_are_compiled(text: str, tmp_path: Path) -> None:

@@ -120,12 +120,10 @@ def problems(
             for call in callers.calls(region):
                 if call in computed:
                     yield call, f"a step may call {region.name}, which takes gradients"
-        reached = regions.index.reached([region], _of_objects(region, regions.index))
-        trains = any(_holds(function, loops) for function in reached)
-        yield from _unclear_gradients(region, trains)
+        yield from _unclear_gradients(region, _trains(region, loops, regions.index))
 
 
-def _of_objects(region: Region, index: Index) -> set[ast.AST]:
+def _of_objects(region: ast.AST, index: Index) -> set[ast.AST]:
     """The calls of methods, of which the project has a plain function of this name alone."""
     return {
         node
@@ -169,9 +167,22 @@ def _neighbours(statement: ast.AST, loops: Collection[ast.AST], index: Index) ->
     blocks = ast.iter_fields(index.parents[statement])
     block = next(own for _, own in blocks if isinstance(own, list) and statement in own)
     at = block.index(statement)
-    before = itertools.takewhile(lambda one: not _holds(one, loops), reversed(block[:at]))
-    behind = itertools.takewhile(lambda one: not _holds(one, loops), block[at:])
-    return [one for one in (*reversed([*before]), *behind) if not isinstance(one, _DEFINITIONS)]
+
+    def is_apart(one: ast.stmt) -> bool:
+        return isinstance(one, _DEFINITIONS) or not (
+            _holds(one, loops) or _trains(one, loops, index)
+        )
+
+    before = itertools.takewhile(is_apart, reversed(block[:at]))
+    behind = itertools.takewhile(is_apart, block[at + 1 :])
+    several = (*reversed([*before]), block[at], *behind)
+    return [one for one in several if not isinstance(one, _DEFINITIONS)]
+
+
+def _trains(region: ast.AST, loops: Collection[ast.AST], index: Index) -> bool:
+    """Whether what a region calls takes compiled steps."""
+    reached = index.reached([region], _of_objects(region, index))
+    return any(_holds(function, loops) for function in reached)
 
 
 def _holds(node: ast.AST, loops: Collection[ast.AST]) -> bool:

@@ -37,6 +37,7 @@ class Settings:
     infinite: its functions of which a result may be infinite.
     compiles_evaluation: whether what evaluates the networks of its steps may be compiled, too.
     asked_modules: its modules that are asked for names by a text.
+    undefined: its functions of which a result may be NaN.
     """
 
     target: str = "ops"
@@ -59,6 +60,7 @@ class Settings:
     infinite: frozenset[str] = frozenset()
     compiles_evaluation: bool = False
     asked_modules: frozenset[str] = frozenset()
+    undefined: frozenset[str] = frozenset()
 
     def is_shaped(self, api: str) -> bool:
         """Whether the runtime's class is written for one of torch's."""

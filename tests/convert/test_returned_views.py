@@ -338,6 +338,7 @@ def test_a_view_of_a_later_argument_that_is_written_to_is_reported() -> None:
 
 
 OUTER = """
+import functools
 import torch
 
 kept = torch.zeros(2)
@@ -392,6 +393,17 @@ def of_lambda():
     return [x]
 
 
+@functools.lru_cache(None)
+def table(n):
+    return torch.arange(n).float()
+
+
+def of_cache():
+    x = table(3)
+    x += 1
+    return [table(3), x]
+
+
 def of_list():
     held = [torch.zeros(2)]
 
@@ -404,7 +416,7 @@ def of_list():
 
 
 def values():
-    made = (of_module, of_function, bound_anew, of_lambda, of_list)
+    made = (of_module, of_function, bound_anew, of_lambda, of_list, of_cache)
     return [[part.tolist() for part in one()] for one in made]
 """
 

@@ -20,6 +20,7 @@ LISTING = frozenset("list tuple dict sorted reversed set OrderedDict".split())
 #: Methods of dictionaries, lists and networks.
 _ASKING = frozenset("get setdefault pop get_parameter get_buffer".split())
 _PROPERTIES = frozenset(("property", "cached_property"))
+_CACHES = frozenset(("cache", "lru_cache"))
 _ASKING_ALL = frozenset("parameters buffers values".split())
 
 
@@ -82,6 +83,10 @@ def _reach_returned(
         if isinstance(one.value, ast.Lambda) and not is_property
         if any(name == getattr(target, "id", "") for target in one.targets)
     ]
+    if not is_property and any(
+        function.name == name and _is_cached(function) for function in tree.of(*_FUNCTIONS)
+    ):
+        return Reach.SHARED
     reaches = [
         reach
         for root, reach, function in origins
@@ -107,6 +112,12 @@ def _is_from_around(node: ast.expr, function: _Function, tree: Tree) -> bool:
         isinstance(part, ast.Name) and part.id == node.id and isinstance(part.ctx, ast.Store)
         for part in inside
     )
+
+
+def _is_cached(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Whether a function keeps what it has returned, and returns it again."""
+    called = [getattr(one, "func", one) for one in function.decorator_list]
+    return not _CACHES.isdisjoint(getattr(one, "attr", getattr(one, "id", "")) for one in called)
 
 
 def _is_property(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:

@@ -124,3 +124,39 @@ def test_layers_of_batches_stay_mindspores(tmp_path: Path) -> None:
     text = (port / "net.py").read_text()
     assert "nn.LSTM(" in text
     assert "nn.GRU(" in text
+
+
+HANDED_ON = """
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.rnn = nn.GRU(3, 4)
+
+    def run(self, x):
+        return self.rnn(x)
+
+    def forward(self, x):
+        return self.run(x)
+
+
+def through(layer, x):
+    return layer(x)
+
+
+def told():
+    first = Net()(torch.ones(5, 3))
+    second, (h, c) = through(nn.LSTM(3, 4), torch.ones(5, 3))
+    return [list(one.shape) for one in (*first, second, h, c)]
+"""
+
+
+def test_a_sequence_without_a_batch_that_functions_hand_on(tmp_path: Path) -> None:
+    port, report = converted(tmp_path, {"net.py": HANDED_ON})
+    assert not report.findings
+    code = "import json, net; print(json.dumps(net.told()))"
+    expected, found = run_both(tmp_path, port, code)
+    assert found == expected

@@ -335,3 +335,96 @@ def test_a_view_of_a_later_argument_that_is_written_to_is_reported() -> None:
     """
     _, findings = port_of(code)
     assert "in-place-view" in {one.code for one in findings}
+
+
+OUTER = """
+import functools
+import torch
+
+kept = torch.zeros(2)
+count = 1
+
+
+def get():
+    return kept
+
+
+def number():
+    return count
+
+
+def of_module():
+    x = get()
+    x.add_(1)
+    n = number()
+    n += 1
+    return [kept, torch.tensor(count)]
+
+
+def of_function():
+    x = torch.zeros(2)
+
+    def inner():
+        return x
+
+    y = inner()
+    y += 1
+    return [x, y]
+
+
+def bound_anew():
+    x = torch.zeros(2)
+
+    def grown(n):
+        nonlocal x
+        x = x + n
+        return x
+
+    y = grown(2)
+    y += 1
+    return [x, y]
+
+
+def of_lambda():
+    x = torch.zeros(2)
+    inner = lambda: x
+    y = inner()
+    y.mul_(0).add_(5)
+    return [x]
+
+
+@functools.lru_cache(None)
+def table(n):
+    return torch.arange(n).float()
+
+
+def of_cache():
+    x = table(3)
+    x += 1
+    return [table(3), x]
+
+
+def of_list():
+    held = [torch.zeros(2)]
+
+    def last():
+        return held[-1]
+
+    y = last()
+    y += 1
+    return held
+
+
+def values():
+    made = (of_module, of_function, bound_anew, of_lambda, of_list, of_cache)
+    return [[part.tolist() for part in one()] for one in made]
+"""
+
+
+def test_a_tensor_from_around_a_function_that_returns_it_is_changed(tmp_path: Path) -> None:
+    port, report = converted(tmp_path, {"returned.py": OUTER})
+    assert not report.findings
+    code = "import json, returned\nprint(json.dumps(returned.values()))"
+    expected, found = run_both(tmp_path, port, code)
+    assert found == expected
+    assert expected[1] == [[1.0, 1.0], [1.0, 1.0]]

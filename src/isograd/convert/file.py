@@ -63,7 +63,6 @@ class FileEdit(FileFacts):
     def leave_out(self, node: ast.stmt) -> None:
         """Remove a statement with its line, or put `pass` where its block would be empty."""
         text = self.text
-        start, end = text.span(node)
         parent = self.tree.parents[node]
         block = next(
             value
@@ -71,18 +70,40 @@ class FileEdit(FileFacts):
             if isinstance(value, list) and any(item is node for item in value)
         )
         self.forget(node)
-        assert node.end_lineno is not None
-        line, stop = text.line_start(node.lineno), text.line_end(node.end_lineno)
-        is_alone = not text.original[line:start].strip() and not text.original[end:stop].strip()
+        beside = _on_line_of(node, block)
+        kept = [item for item in beside if item is not node and item not in self.removed]
+        if kept:
+            self._leave_out_beside(node, beside, kept)
+            return
+        first, last = beside[0], beside[-1]
+        (start, _), (_, end) = text.span(first), text.span(last)
+        assert last.end_lineno is not None
+        line, stop = text.line_start(first.lineno), text.line_end(last.end_lineno)
+        is_alone = not text.original[line:start].strip() and not text.original[end:stop].strip(" ;")
         is_last = all(item is node or item in self.removed for item in block)
         if is_alone and (not is_last or isinstance(parent, ast.Module)):
-            text.replace(line, text.line_start(node.end_lineno + 1), "")
+            text.replace(line, text.line_start(last.end_lineno + 1), "")
             self.removed.add(node)
-        elif text.original[end:stop].lstrip().startswith("#") and isinstance(parent, ast.Module):
+        elif text.original[end:stop].lstrip(" ;").startswith("#") and isinstance(
+            parent, ast.Module
+        ):
             text.replace(start, text.original.index("#", end), "")  # its comment stays
             self.removed.add(node)
         else:
             text.replace(start, end, "pass")
+
+    def _leave_out_beside(
+        self, node: ast.stmt, beside: list[ast.stmt], kept: list[ast.stmt]
+    ) -> None:
+        """Remove a statement that others stand beside: `import torch; x = 3`."""
+        text = self.text
+        after = beside[beside.index(node) + 1 :]
+        if any(item in kept for item in after):
+            text.replace(text.span(node)[0], text.span(after[0])[0], "")
+        else:
+            before = [item for item in beside[: beside.index(node)] if item in kept]
+            text.replace(text.span(before[-1])[1], text.span(beside[-1])[1], "")
+        self.removed.add(node)
 
     def name(self, dotted: str) -> str:
         """A name such as `nn.Cell` or `composites.Conv2d` as this file writes it."""
@@ -210,6 +231,17 @@ class FileEdit(FileFacts):
         if isinstance(node, ast.GeneratorExp) and not code.startswith("("):
             return f"({code})"
         return code
+
+
+def _on_line_of(node: ast.stmt, block: list[ast.stmt]) -> list[ast.stmt]:
+    """The statements of a block that semicolons join with one of them, and itself."""
+    place = next(i for i, item in enumerate(block) if item is node)
+    first = last = place
+    while first and block[first - 1].end_lineno == block[first].lineno:
+        first -= 1
+    while last + 1 < len(block) and block[last + 1].lineno == block[last].end_lineno:
+        last += 1
+    return block[first : last + 1]
 
 
 def _is_same(code: str, made: ast.expr) -> bool:

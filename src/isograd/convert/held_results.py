@@ -12,6 +12,7 @@ from isograd.convert.origins import Reach, origin_of_write
 from isograd.convert.tree import Tree
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 #: Python's functions that give one of what they are given.
 _PICKING = frozenset("next getattr max min".split())
 #: Those that list what they are given.
@@ -19,6 +20,7 @@ LISTING = frozenset("list tuple dict sorted reversed set OrderedDict".split())
 #: Methods of dictionaries, lists and networks.
 _ASKING = frozenset("get setdefault pop get_parameter get_buffer".split())
 _PROPERTIES = frozenset(("property", "cached_property"))
+_CACHES = frozenset(("cache", "lru_cache"))
 _ASKING_ALL = frozenset("parameters buffers values".split())
 
 
@@ -58,16 +60,16 @@ def reach_of_held(node: ast.expr, tree: Tree, named: Mapping[ast.AST, str]) -> R
 
 
 def _returns_held(name: str, tree: Tree, named: Mapping[ast.AST, str]) -> bool:
-    """Whether a function of the file may return an attribute, or a part of what one holds."""
+    """Whether a function of the file may return an attribute or a name from around it."""
     return _reach_returned(name, tree, named) is not Reach.ALONE
 
 
 def _reach_returned(
     name: str, tree: Tree, named: Mapping[ast.AST, str], *, is_property: bool = False
 ) -> Reach:
-    """How what functions of a name return is one with an attribute."""
-    origins = [
-        origin_of_write(value, named)
+    """How what functions of a name return is one with an attribute, or a name from around them."""
+    origins: list[tuple[ast.expr, Reach, _Function]] = [
+        (*origin_of_write(value, named), function)
         for function in tree.of(*_FUNCTIONS)
         if function.name == name and (not is_property or _is_property(function))
         for part in tree.walked(function)
@@ -75,8 +77,47 @@ def _reach_returned(
         if tree.function(part) is function
         for value in _values(part.value, function, tree)
     ]
-    reaches = [reach for root, reach in origins if isinstance(root, ast.Attribute)]
+    origins += [
+        (*origin_of_write(one.value.body, named), one.value)
+        for one in tree.of(ast.Assign)
+        if isinstance(one.value, ast.Lambda) and not is_property
+        if any(name == getattr(target, "id", "") for target in one.targets)
+    ]
+    if not is_property and any(
+        function.name == name and _is_cached(function) for function in tree.of(*_FUNCTIONS)
+    ):
+        return Reach.SHARED
+    reaches = [
+        reach
+        for root, reach, function in origins
+        if isinstance(root, ast.Attribute) or _is_from_around(root, function, tree)
+    ]
     return max([Reach.SHARED, *reaches]) if reaches else Reach.ALONE
+
+
+def _is_from_around(node: ast.expr, function: _Function, tree: Tree) -> bool:
+    """Whether a function reads a name that the module, or a function around it, binds."""
+    if not isinstance(node, ast.Name) or node.id not in tree.own_names:
+        return False
+    given = function.args
+    parameters = [*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg]
+    if any(part is not None and part.arg == node.id for part in parameters):
+        return False
+    inside = tree.walked(function)
+    if any(
+        isinstance(part, (ast.Global, ast.Nonlocal)) and node.id in part.names for part in inside
+    ):
+        return True
+    return not any(
+        isinstance(part, ast.Name) and part.id == node.id and isinstance(part.ctx, ast.Store)
+        for part in inside
+    )
+
+
+def _is_cached(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Whether a function keeps what it has returned, and returns it again."""
+    called = [getattr(one, "func", one) for one in function.decorator_list]
+    return not _CACHES.isdisjoint(getattr(one, "attr", getattr(one, "id", "")) for one in called)
 
 
 def _is_property(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
@@ -84,11 +125,13 @@ def _is_property(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     return not _PROPERTIES.isdisjoint(decorators)
 
 
-def _values(node: ast.expr, function: ast.AST, tree: Tree) -> list[ast.expr]:
+def _values(node: ast.expr, function: _Function, tree: Tree) -> list[ast.expr]:
     """What is returned: an expression, its parts, or what the function binds to its name."""
     if isinstance(node, (ast.Tuple, ast.List)):
         return [value for part in node.elts for value in _values(part, function, tree)]
     if not isinstance(node, ast.Name):
+        return [node]
+    if _is_from_around(node, function, tree):
         return [node]
     return [
         part.value

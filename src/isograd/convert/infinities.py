@@ -1,4 +1,4 @@
-"""Which expressions of a file may hold infinity: `scores.masked_fill(mask, float("-inf"))`."""
+"""Which expressions of a file may hold a special number: `x.masked_fill(mask, float("-inf"))`."""
 
 from __future__ import annotations
 
@@ -11,15 +11,12 @@ from isograd.convert.aliases import Scope
 from isograd.convert.tree import Tree, imported_from, pairs_of
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-_WRITTEN = frozenset(("inf", "-inf", "infinity", "-infinity"))
-_CONSTANTS = frozenset("inf infty Inf PINF NINF".split())
 _PACKAGES = ("torch", "math", "numpy")
-#: What gives numbers below infinity, other questions or new dtypes of a tensor that holds it.
-_FINITE = frozenset(
-    """softmax softmin sigmoid tanh exp gumbel_softmax clamp clip nan_to_num isinf isfinite isnan
-    argmax argmin argsort size dim numel len range isinstance one_hot bernoulli
-    multinomial Categorical ne eq gt lt ge le logsumexp zeros_like ones_like rand_like randn_like
-    empty_like new_zeros new_ones scaled_dot_product_attention""".split()
+#: What answers questions, or gives new tensors, of what holds any number.
+_QUESTIONS = frozenset(
+    """nan_to_num isinf isfinite isnan argmax argmin argsort size dim numel len range isinstance
+    one_hot bernoulli multinomial Categorical ne eq gt lt ge le zeros_like ones_like rand_like
+    randn_like empty_like new_zeros new_ones""".split()
 )
 #: Expressions that hold what one of their parts holds.
 _MADE_OF_PARTS = (
@@ -27,33 +24,64 @@ _MADE_OF_PARTS = (
     *(ast.ListComp, ast.GeneratorExp),
 )
 _DEEPEST = 40
-#: A text without this writes no infinity.
-WRITTEN = re.compile(r"\b(?:inf|infty|infinity|[PN]INF)\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Special:
+    """A number that arises where it is written.
+
+    written: its texts for `float(…)`.  constants: its names.  ending: what gives none of what holds
+    it.  pattern: a text without this writes none.
+    """
+
+    written: frozenset[str]
+    constants: frozenset[str]
+    ending: frozenset[str]
+    pattern: re.Pattern[str]
+
+
+INFINITY = Special(
+    frozenset(("inf", "-inf", "infinity", "-infinity")),
+    frozenset("inf infty Inf PINF NINF".split()),
+    _QUESTIONS
+    | frozenset(
+        """softmax softmin sigmoid tanh exp gumbel_softmax clamp clip logsumexp
+        scaled_dot_product_attention""".split()
+    ),
+    re.compile(r"\b(?:inf|infty|infinity|[PN]INF)\b", re.IGNORECASE),
+)
+NAN = Special(
+    frozenset(("nan", "-nan", "+nan")),
+    frozenset("nan NaN NAN".split()),
+    _QUESTIONS | frozenset("nansum nanmean nanmedian nanquantile".split()),
+    re.compile(r"\bnan\b", re.IGNORECASE),
+)
 
 
 @dataclass
 class Infinities:
     """scope_of: the bindings around a node.  api_of: the API of torch that a function names.
 
-    elsewhere: functions of the project's files that may return infinity.
+    elsewhere: functions of the project's files that may return it.  special: which number.
     """
 
     tree: Tree
     scope_of: Callable[[ast.AST], Scope]
     api_of: Callable[[ast.AST], str]
     elsewhere: frozenset[str] = frozenset()
+    special: Special = INFINITY
     _known: dict[ast.AST, bool] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._packages = imported_from(self.tree, _PACKAGES)
 
     def results(self) -> frozenset[str]:
-        """The file's functions of which a result may be infinite."""
+        """The file's functions of which a result may hold it."""
         functions = self.tree.of(*_FUNCTIONS)
         return frozenset(one.name for one in functions if self._returns(one, _DEEPEST))
 
     def may(self, node: ast.AST | None, depth: int = _DEEPEST) -> bool:
-        """Whether a value may be infinite, or hold an infinite element; no in a circle."""
+        """Whether a value may be the number, or hold it; no in a circle."""
         if node is None or depth == 0:
             return False
         if node not in self._known:
@@ -80,7 +108,7 @@ class Infinities:
 
     def _of_name(self, node: ast.Name, depth: int) -> bool:
         """By what reaches the name, and by what was written into it since."""
-        if node.id in _CONSTANTS and node.id in self._packages:
+        if node.id in self.special.constants and node.id in self._packages:
             return True
         scope = self.scope_of(node)
         statements = scope.statements_of(node.id, node)
@@ -98,7 +126,7 @@ class Infinities:
         return any(self.may(given, depth) for given in self._given(node.id, scope.node))
 
     def _writes(self, write: ast.stmt, depth: int) -> bool:
-        """Whether a statement puts infinity into a tensor."""
+        """Whether a statement puts the number into a tensor."""
         if isinstance(write, (ast.Assign, ast.AugAssign)):
             return self.may(write.value, depth)
         call = getattr(write, "value", None)
@@ -108,7 +136,7 @@ class Infinities:
     def _of_attribute(self, node: ast.Attribute, depth: int) -> bool:
         if not isinstance(node.value, ast.Name):
             return self.may(node.value, depth)
-        if node.attr in _CONSTANTS and node.value.id in self._packages:
+        if node.attr in self.special.constants and node.value.id in self._packages:
             return True
         if self.may(node.value, depth):
             return True
@@ -128,13 +156,13 @@ class Infinities:
         given = [*node.args, *(part.value for part in node.keywords)]
         if name == "float" and not self.api_of(node.func):
             text = given[0].value if given and isinstance(given[0], ast.Constant) else ""
-            return isinstance(text, str) and text.strip().lower() in _WRITTEN
+            return isinstance(text, str) and text.strip().lower() in self.special.written
         own = [one for one in self.tree.of(*_FUNCTIONS) if one.name == name]
         if own:
             return any(self._returns(one, depth) for one in own)
         if name in self.elsewhere and not self.api_of(node.func):
             return True
-        if name in _FINITE:
+        if name in self.special.ending:
             return False
         receiver = node.func.value if isinstance(node.func, ast.Attribute) else None
         is_class = any(one.name == name for one in self.tree.of(ast.ClassDef))

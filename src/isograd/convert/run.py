@@ -36,7 +36,7 @@ from isograd.convert.destination import Destination
 from isograd.convert.engine import Engine
 from isograd.convert.facts import Member
 from isograd.convert.file import FileEdit
-from isograd.convert.infinities import WRITTEN
+from isograd.convert.infinities import INFINITY, NAN, Infinities, Special
 from isograd.convert.located import WITH_MODES
 from isograd.convert.model import ConvertReport, FileConversion, Finding
 from isograd.convert.names import Index
@@ -48,8 +48,9 @@ from isograd.convert.output import (
     place_of,
     write_generated,
 )
-from isograd.convert.passes.infinite_scores import LOSSES, infinities_of
+from isograd.convert.passes.infinite_scores import LOSSES, infinities_of, nans_of
 from isograd.convert.passes.infinite_softmaxes import SOFTMAXES
+from isograd.convert.passes.lost_nans import LOSING
 from isograd.convert.places import Place
 from isograd.convert.reading import read_file
 from isograd.convert.run_sources import below, entries_of, located, source_of
@@ -281,13 +282,15 @@ def _reads_conv1d(run: Run) -> bool:
     return any(map(reads_conv1d, files))
 
 
-def _infinite(run: Run) -> frozenset[str]:
-    """The functions that may return infinity, where other files may have losses of scores."""
-    asking = LOSSES | SOFTMAXES
-    is_asked = any(not asking.isdisjoint(facts.apis) for facts in run.facts.values())
+def _returning(
+    run: Run, special: Special, asking: frozenset[str], of: Callable[[FileEdit], Infinities]
+) -> frozenset[str]:
+    """The functions that may return a special number, where other files may lose it."""
+    used = (api for facts in run.facts.values() for api in facts.apis)
+    is_asked = any(api.replace("torch.Tensor.", "torch.") in asking for api in used)
     if not is_asked or len(run.facts) < 2:
         return frozenset()
-    found = [infinities_of(file).results() for file in _edits(run, WRITTEN.search)]
+    found = [of(file).results() for file in _edits(run, special.pattern.search)]
     return frozenset().union(*found)
 
 
@@ -325,10 +328,11 @@ def _convert_all(run: Run, folder: Path | None) -> Iterator[FileConversion]:
         run.makes_doubles,
         Holdings(facts.holding for facts in run.facts.values()),
         any(facts.computes_in_modes for facts in run.facts.values()),
-        _infinite(run),
+        _returning(run, INFINITY, LOSSES | SOFTMAXES, infinities_of),
         run.training.evaluates,
         frozenset().union(*(facts.asked_modules for facts in run.facts.values())),
         run.training.computed,
+        _returning(run, NAN, LOSING | SOFTMAXES, nans_of),
     )
     engine = Engine(entries_of(run), run.names, settings)
     python = run.files.python

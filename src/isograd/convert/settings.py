@@ -38,6 +38,7 @@ class Settings:
     compiles_evaluation: whether what evaluates the networks of its steps may be compiled, too.
     asked_modules: its modules that are asked for names by a text.
     computed: the names of functions that its compiled steps run.
+    undefined: its functions of which a result may be NaN.
     """
 
     target: str = "ops"
@@ -61,6 +62,7 @@ class Settings:
     compiles_evaluation: bool = False
     asked_modules: frozenset[str] = frozenset()
     computed: frozenset[str] = frozenset()
+    undefined: frozenset[str] = frozenset()
 
     def is_shaped(self, api: str) -> bool:
         """Whether the runtime's class is written for one of torch's."""

@@ -10,6 +10,7 @@ One table per API; its key is the canonical name.  Beside the fields of an Entry
     base = "composites.NAME"       what classes that derive from the layer derive from in a port
     factory = "cells.NAME"          what makes MindSpore's own layer by torch's arguments
     attributes = {weight = "gamma"} the names that this layer has for what torch's has
+    integers = ["n", "*size", "dim="]  arguments that are integers: "*" several, too; "=" by name
     settings = {eps = "composites.NAME"}  what sets it after the layer is made; "" for a plain write
     instance = "…"                  the class for isinstance and annotations, if not `value`
     examples = ["…", {code = "…"}]  an example that needs nothing but code is a string
@@ -53,7 +54,7 @@ _FIELDS = {
     "also", "aliases", "apis", "applicability", "arguments", "advice", "differs", "examples",
     "gradient", "compare", "hazard", "inputs", "look", "mint", "missing", "rewrite", "signature",
     "source", "target", "ties", "method_aliases", "in_place", "value", "instance",
-    "factory", "base", "attributes", "settings",
+    "factory", "base", "attributes", "settings", "integers",
 }  # fmt: skip
 _IN_PLACE_DIFFERENCE = (
     "On a CPU MindSpore's in-place methods return the right value and change nothing, or have no "
@@ -234,6 +235,7 @@ def _entry(api: str, table: Mapping[str, Any], standard: Mapping[str, str]) -> E
         settings=tuple(table.get("settings", {}).items()),
         instance=table.get("instance", ""),
         arguments=tuple(table.get("arguments", {}).items()),
+        integers=tuple(table.get("integers", ())),
         difference=difference,
         applicability=_applicability(table, templates[0], in_place),
         hazard=table.get("hazard", IN_PLACE if in_place else ""),
@@ -337,6 +339,7 @@ def _as_method(entry: Entry, aliases: list[str]) -> Entry:
         rewrite=rewrites[0],
         others=tuple(rewrites[1:]),
         arguments=entry.arguments,
+        integers=entry.integers,
         difference=entry.difference,
         applicability=entry.applicability,
         hazard=entry.hazard,
@@ -383,6 +386,7 @@ def _as_in_place(method: Entry, settings: Mapping[str, Any]) -> Entry:
         rewrite=method.rewrite,
         others=method.others,
         arguments=method.arguments,
+        integers=method.integers,
         difference=_IN_PLACE_DIFFERENCE,
         applicability=Applicability.LOOK,
         hazard=IN_PLACE,

@@ -102,6 +102,8 @@ class Entry:
     made; no function where it reads the setting at each call under torch's name.
     instance: the class that an isinstance or an annotation names, where it is not `value`: what
     both `value` and the classes of the templates derive from.
+    integers: torch's parameters that are one integer; with "*" before it one or several, with "="
+    behind it where it is given by its name alone.
     difference: the semantic difference in one sentence.
     hazard: code of the hazard that each use raises, or empty.
     way, advice: for what is missing, how to go on, with code in `advice`.
@@ -125,6 +127,7 @@ class Entry:
     settings: tuple[tuple[str, str], ...] = ()
     instance: str = ""
     arguments: tuple[tuple[str, str], ...] = ()
+    integers: tuple[str, ...] = ()
     difference: str = ""
     applicability: Applicability = Applicability.HAND
     hazard: str = ""

@@ -32,6 +32,12 @@ def is_whole(code: str) -> bool:
     return all(isinstance(part, ast.Constant) and type(part.value) is int for part in parts)
 
 
+def is_below(code: str) -> bool:
+    """Whether an expression has a minus before it: `-2`, `-size`."""
+    node = expression(code)
+    return isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub)
+
+
 def is_tuple(code: str) -> bool:
     """Whether an expression is a tuple that is written out, of one element or more."""
     node = expression(code)
@@ -80,6 +86,7 @@ def is_list(text: str) -> bool:
 #: What an argument's source has to be where a template says so, and what it is else.
 FITS: dict[str, tuple[Callable[[str], bool], str]] = {
     "whole": (is_whole, "may be below 0"),
+    "below": (is_below, "is not below 0"),
     "list": (is_list, "is no written-out list"),
     "tuple": (is_tuple, "is no written-out tuple"),
     "number": (is_number, "is no written-out number"),

@@ -9,6 +9,7 @@ A template is MindSpore's expression with torch's arguments in braces:
     {dtype!}          as {dtype}, and the template fits only where it is given
     {size:int}        as {size}, and the template fits integers written out alone
     {modules:list}    as {modules}, and the template fits lists written out alone
+    {start:below}     as {start}, and the template fits what has a minus before it alone
     {edges:whole}     as {edges}, and the template fits integers from 0 written out alone, or a
                       tuple of them
     {sizes:tuple}     as {sizes}, and the template fits tuples written out, or several `*sizes`
@@ -74,8 +75,8 @@ SYNONYMS = {
 PLACE = re.compile(
     r"\{(?P<optional>, )?(?:(?P<key>\w+)=)?(?P<star>\*{1,2})?(?P<name>\w+)"
     r"(?:~(?P<negated>\w+))?"
-    r"(?P<given>!)?(?P<int>:int)?(?P<list>:list)?(?P<param>:param)?(?P<plain>:plain)?(?P<whole>:whole)?"
-    r"(?P<tuple>:tuple)?(?P<number>:number)?(?P<path>:path)?\}"
+    r"(?P<given>!)?(?P<int>:int)?(?P<list>:list)?(?P<param>:param)?(?P<plain>:plain)?"
+    r"(?P<whole>:whole)?(?P<below>:below)?(?P<tuple>:tuple)?(?P<number>:number)?(?P<path>:path)?\}"
 )
 #: What needs no brackets wherever it stands.
 ATOMS = (

@@ -32,7 +32,7 @@ _NOT_READ = frozenset(
     max_norm args kwargs modules""".split()
 )
 _STATUSES = {status.value: status for status in Status}
-_TUPLES = frozenset(("aliases", "others"))
+_TUPLES = frozenset(("aliases", "others", "integers"))
 _PAIRS = frozenset(("arguments", "attributes", "settings"))
 
 
@@ -194,7 +194,7 @@ def row_of(entry: Entry) -> dict[str, Any]:
     row: dict[str, Any] = {"api": entry.api, "status": entry.status.value}
     for name in ("target", "mint", "signature", "rewrite", "value", "factory", "base",
                  "attributes", "settings", "instance", "difference", "hazard", "advice", "source",
-                 "aliases", "others", "arguments"):  # fmt: skip
+                 "aliases", "others", "arguments", "integers"):  # fmt: skip
         if value := getattr(entry, name):
             row[name] = value
     if entry.applicability is not Applicability.HAND:

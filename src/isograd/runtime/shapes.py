@@ -19,6 +19,12 @@ from isograd.runtime.basics import (
 )
 
 
+def narrow(input: Any, dim: int, start: Any, length: int) -> Any:
+    """A part of an axis; MindSpore's start counts from no end, and is no tensor."""
+    first = int(start)
+    return ops.narrow(input, dim, first if first >= 0 else first + input.shape[dim], length)
+
+
 def roll(input: Any, shifts: Any, dims: Any = None) -> Any:
     """Elements moved round along axes."""
     if dims is None or dims == ():

@@ -164,7 +164,8 @@ def cumsum(input: Any, dim: int, dtype: Any = None) -> Any:
     """The sums of the elements so far; of whole numbers and booleans in int64."""
     if not input.ndim:
         return cumsum(input.reshape(1), 0, dtype).reshape(())
-    return ops.cumsum(summand(input) if dtype is None else input.astype(dtype), dim)
+    given = summand(input) if dtype is None else input.astype(dtype)
+    return ops.cumsum(given, dim) if input.size else given  # MindSpore adds up no empty tensor
 
 
 def repeat_interleave(input: Any, repeats: Any = None, dim: int | None = None) -> Any:

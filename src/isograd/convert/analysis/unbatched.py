@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from isograd.convert.analysis.bound_names import bound_names
+from isograd.convert.analysis.given_arguments import calls_of
 from isograd.convert.analysis.layers import RECURRENT
 from isograd.convert.file_facts import FileFacts
 from isograd.convert.tree import first_argument, pairs_of
@@ -34,12 +35,23 @@ def unbatched_layers(file: FileFacts) -> frozenset[str]:
     found: set[str] = set()
     for node in file.tree.of(ast.Call):
         given = first_argument(node, "input")
-        api = file.api_of_call(node.func)
-        held = frozenset((api,)) if api else file.layers_held(node.func)
+        held = _held(node.func, file)
         if given is not None and held and held <= RECURRENT:
             if _UNBATCHED in Ranks(file).of(given):
                 found |= held
     return frozenset(found)
+
+
+def _held(called: ast.expr, file: FileFacts) -> frozenset[str]:
+    """The layers that an expression may be, also where calls give them to a function."""
+    api = file.api_of_call(called)
+    held = frozenset((api,)) if api else file.layers_held(called)
+    function = file.tree.function(called)
+    if held or not isinstance(called, ast.Name) or function is None:
+        return held
+    given = [given[called.id] for _, given in calls_of(function, file.tree) if called.id in given]
+    apis = [file.api_of_call(one) for one in given]
+    return frozenset().union(*(frozenset((api,)) for api in apis if api in RECURRENT))
 
 
 class Ranks:
@@ -126,11 +138,16 @@ class Ranks:
         ]
 
     def _passed(self, node: ast.Name) -> Iterator[ast.expr]:
-        """What calls of the file give a parameter of the `forward` of one of its classes."""
+        """What calls of the file give a parameter of a function, or of a class's `forward`."""
         tree = self._file.tree
         function = tree.function(node)
-        owner = tree.parents.get(function) if function is not None else None
-        if not isinstance(owner, ast.ClassDef) or function is None or function.name != "forward":
+        if function is None:
+            return
+        for _, given in calls_of(function, tree):
+            if node.id in given:
+                yield given[node.id]
+        owner = tree.parents.get(function)
+        if not isinstance(owner, ast.ClassDef) or function.name != "forward":
             return
         names = [part.arg for part in function.args.args[1:]]
         if node.id not in names:

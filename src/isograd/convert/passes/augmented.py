@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from isograd.convert import layout
+from isograd.convert.analysis.kept_attributes import is_kept
 from isograd.convert.file import FileEdit
 from isograd.convert.indexes import has_inner_steps, parts_of
 from isograd.convert.operator_signs import SIGNS
@@ -170,7 +171,7 @@ def _add_to_attribute(target: ast.Attribute, node: ast.AugAssign, file: FileEdit
             layout.write_statement(file, node, code)
             return True
     is_shared = place in scope.bound and scope.sight(place, node).reach is Reach.SHARED
-    is_shared = is_shared or is_of_class(target.attr, file)
+    is_shared = is_shared or is_of_class(target.attr, file) or _is_kept(target.attr, file)
     is_read_twice = any(isinstance(part, ast.Call) for part in ast.walk(target))
     if is_read_twice or not (is_shared or is_quiet_leaf(target, file)):
         return False
@@ -178,6 +179,23 @@ def _add_to_attribute(target: ast.Attribute, node: ast.AugAssign, file: FileEdit
     written = file.source(target)  # where a layer of MindSpore's has another name for it
     layout.write_statement(file, node, f'{written} = {call}("{sign}", {written}, {value})')
     return True
+
+
+def _makes_tensor(target: ast.expr, value: ast.expr, file: FileEdit) -> bool:
+    """Whether an attribute is known to be set to a tensor, as by `torch.zeros(2)`."""
+    use = file.use(value.func) if isinstance(value, ast.Call) else None
+    home = "" if use is None or not use.is_sure else use.api.rpartition(".")[0]
+    return home in ("torch", "torch.Tensor") or file.facts.is_tensor(target)
+
+
+def _is_kept(name: str, file: FileEdit) -> bool:
+    """Whether an attribute is bound to a tensor that something else keeps while it changes."""
+    is_tensor = any(
+        getattr(target, "attr", "") == name and _makes_tensor(target, node.value, file)
+        for node in file.tree.of(ast.Assign)
+        for target in node.targets
+    )
+    return is_tensor and is_kept(name, file.tree)
 
 
 def _add_to_element(target: ast.Subscript, node: ast.AugAssign, file: FileEdit) -> bool:

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from isograd.convert.file import FileEdit
-from isograd.convert.infinities import Infinities
+from isograd.convert.infinities import NAN, Infinities
 from isograd.convert.passes.example import Example
 from isograd.convert.passes.reach_of_writes import scope_of
 from isograd.convert.tree import first_argument
@@ -100,6 +100,17 @@ def infinities_of(file: FileEdit) -> Infinities:
         lambda at: scope_of(at, file),
         lambda at: _api(at, file),
         file.settings.infinite,
+    )
+
+
+def nans_of(file: FileEdit) -> Infinities:
+    """What may be NaN in a file."""
+    return Infinities(
+        file.tree,
+        lambda at: scope_of(at, file),
+        lambda at: _api(at, file),
+        file.settings.undefined,
+        NAN,
     )
 
 

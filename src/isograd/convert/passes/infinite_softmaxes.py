@@ -1,7 +1,8 @@
 """Softmaxes of what may hold -inf, where MindSpore's own (2.10, CPU) loses more than the row.
 
 A row of -inf alone gives zeros there in place of NaN, and rows beside it become zeros or numbers
-beyond 1: the kernel of the last axis in float32 sums them as one.
+beyond 1: the kernel of the last axis in float32 sums them as one.  Of a row with NaN it makes NaN
+of this element alone.
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ from dataclasses import replace
 
 from isograd.convert import layout
 from isograd.convert.file import FileEdit
-from isograd.convert.infinities import WRITTEN
+from isograd.convert.infinities import INFINITY, NAN
 from isograd.convert.passes.example import Example
-from isograd.convert.passes.infinite_scores import infinities_of
+from isograd.convert.passes.infinite_scores import infinities_of, nans_of
 from isograd.convert.tree import first_argument
 from isograd.knowledge.rewrite import Call, NotRewritten
 
@@ -68,21 +69,26 @@ class InfiniteSoftmaxes:
     def convert(self, node: ast.AST, file: FileEdit) -> bool:
         """Write the runtime's function, or the layer that calls it."""
         assert isinstance(node, ast.Call)
-        if not file.settings.infinite and not WRITTEN.search(file.text.original):
+        found = []
+        if file.settings.infinite or INFINITY.pattern.search(file.text.original):
+            found.append(infinities_of(file))
+        if file.settings.undefined or NAN.pattern.search(file.text.original):
+            found.append(nans_of(file))
+        if not found:
             return False
         use = file.use(node.func)
         if use is None or not use.is_sure or use.api not in SOFTMAXES:
             return False
         receiver = None
         if use.api == _LAYER:
-            given = _given_to(node, file)
+            given = given_to_layer(node, file)
         elif use.is_member:
             assert isinstance(node.func, ast.Attribute)
             receiver = node.func.value
             given = iter((receiver,))
         else:
             given = filter(None, [first_argument(node, "input")])
-        if not any(map(infinities_of(file).may, given)):
+        if not any(one.may(part) for part in given for one in found):
             return False
         if use.api == _LAYER:
             file.replace(node.func, file.name("composites.SoftmaxOfInfinities"))
@@ -106,9 +112,11 @@ def _write(node: ast.Call, api: str, receiver: ast.expr | None, file: FileEdit) 
     return True
 
 
-def _given_to(layer: ast.Call, file: FileEdit) -> Iterator[ast.expr]:
-    """What is given to calls of the name or the attribute that a layer is bound to."""
+def given_to_layer(layer: ast.Call, file: FileEdit) -> Iterator[ast.expr]:
+    """What is given to a layer, or to calls of the name or the attribute that it is bound to."""
     parent = file.tree.parents.get(layer)
+    if isinstance(parent, ast.Call) and parent.func is layer:
+        yield from parent.args[:1]
     targets = parent.targets if isinstance(parent, ast.Assign) else []
     names = {getattr(one, "attr", getattr(one, "id", "")) for one in targets} - {""}
     for call in file.tree.of(ast.Call):

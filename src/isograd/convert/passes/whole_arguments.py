@@ -14,32 +14,12 @@ from isograd.convert.types_and_settings import TYPED_TENSORS
 from isograd.knowledge.rewrite import parameters_of
 from isograd.scan.functions import FORWARD
 
-#: Arguments that are one integer.
-_ONE = frozenset(
-    """dim0 dim1 start length chunks diagonal offset k n r start_dim end_dim num_classes num_samples
-    m minlength N dimension step upscale_factor downscale_factor window_length n_fft hop_length
-    win_length groups in_features out_features in1_features in2_features in_channels out_channels
-    num_features num_channels num_groups num_embeddings embedding_dim input_size hidden_size
-    num_layers embed_dim num_heads d_model nhead dim_feedforward seed""".split()
-)
-#: Those that are one or several.
-_SOME = frozenset(
-    """dim dims shifts source destination output_size kernel_size stride padding dilation
-    output_padding normalized_shape indices_or_sections""".split()
-)
 #: What takes a tensor of several, too.
 _PARTED = ".tensor_split"
-#: Functions that take other numbers, or tensors, by one of these names.
-_OTHERS = frozenset("arange range linspace logspace".split())
-_BY_SOURCE = frozenset(("movedim", "moveaxis"))
-#: A tensor at the place of their axis is another operand.
-_OF_TWO = frozenset(("max", "min"))
-#: What takes no tensors for sizes in MindSpore; all else does.
-_SIZED = frozenset("full new_full normal".split())
-#: All of whose arguments are integers, or several.
-_WHOLE = frozenset("rand randn randint".split())
-_SIZES = "size"
+#: What the knowledge says of a parameter that is one integer or several, and by its name alone.
+_SEVERAL, _NAMED = "*", "="
 _OF_SIZES = frozenset((*TYPED_TENSORS, "torch.Tensor", "torch.Tensor.new"))
+_SIZE = "torch.Size"
 _DEEPEST = 6
 
 
@@ -137,30 +117,23 @@ class RepeatedLists:
 
 def _whole(node: ast.Call, api: str, file: FileEdit) -> Iterator[ast.expr]:
     """The arguments of a call, or their elements, that are integers."""
-    last = api.rpartition(".")[2]
     if api in _OF_SIZES:
         yield from node.args if len(node.args) > 1 else ()
         return
-    if api == "torch.Size" or last in _WHOLE:
+    if api == _SIZE:
         for given in (*node.args, *(part.value for part in node.keywords)):
             yield from _elements([given]) or [given]
         return
+    entry = file.entry(api)
+    integers = frozenset(entry.integers if entry is not None else ())
     for name, given in _by_name(node, api, file):
         is_named = not any(given is part for part in node.args)
-        if name == _SIZES and last in _SIZED:
-            yield from _elements([given]) or [given]
-        elif not _is_other(name, last, is_named):
-            if name in _SOME and not is_network_argument(given, file, _DEEPEST):
+        if f"{_SEVERAL}{name}" in integers:
+            if not is_network_argument(given, file, _DEEPEST):
                 yield from _elements([given]) or [given]
-            elif name in _ONE and not is_network_argument(given, file):
+        elif name in integers or (is_named and f"{name}{_NAMED}" in integers):
+            if not is_network_argument(given, file):
                 yield given
-
-
-def _is_other(name: str, last: str, is_named: bool) -> bool:
-    """Whether a function takes something else by a name of an integer, or at its place."""
-    if last in _OTHERS or (name == "source" and last not in _BY_SOURCE):
-        return True
-    return (last in _OF_TWO and not is_named) or last.lower().startswith("localresponse")
 
 
 def _elements(given: list[ast.expr]) -> list[ast.expr]:

@@ -73,3 +73,20 @@ def test_what_is_given_is_torchs(tmp_path: Path) -> None:
 def test_what_is_no_none_stays_mindspores(head: str) -> None:
     port, _ = port_of(f"import torch\n\n\n{head}\n    return x.to(dtype=dtype)\n")
     assert "return x.astype(dtype)" in port
+
+
+def test_the_gradient_goes_through_a_padding_by_nothing(tmp_path: Path) -> None:
+    code = """
+    import torch
+    import torch.nn.functional as F
+
+
+    def slope(n):
+        x = torch.arange(1.0, 7.0).reshape(1, 2, 3).requires_grad_(True)
+        F.pad(x, (0, n), mode="replicate").pow(2).sum().backward()
+        return x.grad.tolist()
+    """
+    port, _ = converted(tmp_path, {"net.py": code})
+    run = "import json, net\nprint(json.dumps([net.slope(0), net.slope(1)]))\n"
+    expected, found = run_both(tmp_path, port, run)
+    assert found == expected

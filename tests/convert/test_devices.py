@@ -209,3 +209,16 @@ def test_what_may_be_a_dtype_is_asked_when_it_runs(binding: str) -> None:
         return x.to(kind)
     """)
     assert re.search(r"(return|kind:) x\b", port) is None
+
+
+def test_a_name_that_may_be_bound_to_itself_is_read() -> None:
+    port, _ = port_of("""
+    import torch
+
+
+    def f(x: torch.Tensor, fits):
+        place = x.device
+        place = place if fits else "cpu"
+        return x.to(place)
+    """)
+    assert "return x\n" in port

@@ -130,3 +130,24 @@ def test_what_cannot_be_empty_stays_mindspores() -> None:
     """)
     assert "unless_empty" not in port
     assert "total" not in port
+
+
+def test_a_mask_that_is_bound_to_itself_is_read(tmp_path: Path) -> None:
+    code = """
+    import torch
+    import torch.nn.functional as F
+
+
+    def loss(x: torch.Tensor, keep, near):
+        keep = keep & near
+        chosen = x[keep]
+        return F.l1_loss(chosen, chosen * 2)
+    """
+    port, _ = converted(tmp_path, {"net.py": code})
+    run = """
+    import json, net
+    x, keep = TENSOR([1.0, 2.0, 3.0]), TENSOR([True, True, False])
+    print(json.dumps(round(float(net.loss(x, keep, keep)), 3)))
+    """
+    expected, found = run_both(tmp_path, port, run)
+    assert found == expected == 1.5

@@ -128,3 +128,36 @@ def test_a_try_around_something_else_stays_as_it_is() -> None:
         """)
     assert "computed" not in text
     assert "errors_of" not in text
+
+
+_RECORDED = """
+import torch
+
+
+def part(x, n):
+    try:
+        return x.view(n)
+    except Exception:
+        return x * 2
+
+
+def slopes():
+    x = torch.ones(3, requires_grad=True)
+    b = x * 3
+    for n in (3, 1, 7):
+        try:
+            y = b.view(n) * 2
+        except RuntimeError: continue
+    loss = (y * x + part(b, 5)).sum()
+    loss.backward()
+    with torch.no_grad():
+        still = part(x, 5)
+    return x.grad.tolist(), still.requires_grad, (x * 2).requires_grad
+"""
+
+
+def test_gradients_are_recorded_behind_what_failed(tmp_path: Path) -> None:
+    port, _ = converted(tmp_path, {"net.py": _RECORDED})
+    code = "import json, net\nprint(json.dumps([net.slopes(), net.slopes()]))\n"
+    expected, found = run_both(tmp_path, port, code)
+    assert found == expected

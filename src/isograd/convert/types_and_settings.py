@@ -97,7 +97,7 @@ STATEMENTS = frozenset(
     """torch._C._log_api_usage_once torch.fx.wrap torch.jit.script
     torch.set_float32_matmul_precision torch.set_printoptions torch.cuda.empty_cache
     torch.set_num_threads
-    torch.jit.annotate torch._dynamo.reset""".split()
+    torch.jit.annotate torch._dynamo.reset torch._dynamo.mark_dynamic""".split()
 )
 #: Settings of torch's backends: `torch.backends.cudnn.benchmark = True`.
 SETTINGS = ("torch.backends.", "torch._dynamo.config.", "torch._inductor.config.")
@@ -115,6 +115,8 @@ ANSWERS = {
     "torch.is_autocast_enabled": "False",
     "torch._C._get_tracing_state": "None",
     "torch._C._is_tracing": "False",
+    # MindSpore chooses its kernels itself.
+    "torch.backends.mkldnn.is_available": "False",
 }
 #: The same questions as functions that are passed around.
 NEVER = "composites.never"

@@ -16,7 +16,8 @@ from mindspore import ops  # noqa: TID253
 from mindspore.common import api  # noqa: TID253
 
 from isograd.runtime.basics import is_compiled
-from isograd.runtime.training_gradients import no_grad, record_gradients
+from isograd.runtime.training_gradients import no_grad
+from isograd.runtime.training_recorder import record_gradients
 
 
 def leaves_of(value: Any) -> list[Any]:

@@ -42,7 +42,7 @@ def roll(input: Any, shifts: Any, dims: Any = None) -> Any:
 def pad(input: Any, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Any:
     """Torch's order: the last axis first, two numbers for each."""
     if tuple(pad) == (0,) * len(pad):
-        return input.copy()
+        return ops.deepcopy(input)  # the copy of a Parameter is a Parameter
     modes = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}
     for number in range(len(pad) // 2):
         axis = input.ndim - 1 - number

@@ -229,6 +229,11 @@ def div(input: Any, other: Any, rounding_mode: str | None = None) -> Any:
     return ops.div(input, other, rounding_mode=rounding_mode)
 
 
+def floor_divide(input: Any, other: Any) -> Any:
+    """The quotient's greatest whole number below."""
+    return input // other
+
+
 def total(input: Any, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
     """The sum over axes, or of everything; 0 of nothing, where MindSpore's is undefined."""
     return unless_empty(ops.sum, 0, input, dim=dim, keepdim=keepdim, dtype=dtype)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 import os
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import mindspore as ms  # noqa: TID253
 import numpy as np
@@ -48,6 +48,18 @@ def is_leaf(input: Any) -> bool:
 def is_set_to(input: Any, tensor: Any) -> bool:
     """Whether two tensors are the same memory in the same shape."""
     return bool(input.data_ptr() == tensor.data_ptr() and input.shape == tensor.shape)
+
+
+class UnpackedDualTensor(NamedTuple):
+    """A tensor and its tangent, which no tensor of MindSpore's carries."""
+
+    primal: Any
+    tangent: Any
+
+
+def unpack_dual(tensor: Any) -> UnpackedDualTensor:
+    """A tensor of any shape as what torch's forward derivatives would find in it."""
+    return UnpackedDualTensor(tensor, None)
 
 
 class SymInt:

@@ -18,6 +18,14 @@ import mindspore as ms  # noqa: TID253
 from mindspore import ops  # noqa: TID253
 from mindspore.common import api  # noqa: TID253
 
+from isograd.runtime.training_recorder import (
+    Switches,
+    is_grad_enabled,
+    is_in_backward,
+    record_gradients,
+    set_switches,
+    switched,
+)
 from isograd.runtime.training_scaling import sum_of_squares
 
 #: MindSpore 2.10's second derivatives in PyNative mode lose what goes through a product of
@@ -32,26 +40,10 @@ _PARAMETERS: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary
 AFTER_BACKWARD: list[Callable[[Any, Any], Any]] = []
 
 
-def record_gradients() -> None:
-    """Record from here on what is computed, as torch does; `no_grad` stops it for a while."""
-    api._pynative_executor.set_grad_flag(True)
-
-
-def _is_in_backward() -> bool:
-    """Whether the backward of a function with its own gradient runs; nothing is recorded there."""
-    return bool(api._pynative_executor.get_current_autodiff_engine_id() != -1)
-
-
-def is_grad_enabled() -> bool:
-    """Whether what is computed is recorded."""
-    executor = api._pynative_executor
-    return bool(executor.enable_grad() and (executor.grad_flag() or not _is_in_backward()))
-
-
 @contextlib.contextmanager
 def _recorded() -> Iterator[None]:
     """Record while a gradient is taken, and from there on; inside a backward, no longer."""
-    goes_on = api._pynative_executor.grad_flag() or not _is_in_backward()
+    goes_on = api._pynative_executor.grad_flag() or not is_in_backward()
     record_gradients()
     try:
         yield
@@ -59,46 +51,26 @@ def _recorded() -> Iterator[None]:
         api._pynative_executor.set_grad_flag(goes_on)
 
 
-#: MindSpore's two switches: whether it records, and whether it would; its backward turns off the
-#: first, `no_grad` the second.
-_Switches = tuple[bool, bool]
-
-
-def _switched(mode: bool) -> _Switches:
-    """Record or not; the switches as they were."""
-    executor = api._pynative_executor
-    before = bool(executor.grad_flag()), bool(executor.enable_grad())
-    _set_switches((mode, mode))
-    return before
-
-
-def _set_switches(switches: _Switches) -> None:
-    records, would_record = switches
-    api._pynative_executor.set_enable_grad(would_record)
-    if _is_in_backward():
-        api._pynative_executor.set_grad_flag(records)
-
-
 class _Recording:
     """Switches the recorder on or off, for a block or a function."""
 
     def __init__(self, mode: bool) -> None:
         self.mode = mode
-        self._before: list[_Switches] = []
+        self._before: list[Switches] = []
 
     def __enter__(self) -> None:
-        self._before.append(_switched(self.mode))
+        self._before.append(switched(self.mode))
 
     def __exit__(self, *_: object) -> None:
-        _set_switches(self._before.pop())
+        set_switches(self._before.pop())
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
-        def switched(*inputs: Any, **named: Any) -> Any:
+        def in_its_mode(*inputs: Any, **named: Any) -> Any:
             with _Recording(self.mode):
                 return function(*inputs, **named)
 
-        return switched
+        return in_its_mode
 
 
 def no_grad(function: Callable[..., Any] | None = None) -> Any:
@@ -125,11 +97,11 @@ class set_grad_enabled(_Recording):  # noqa: N801  # torch's name
 
     def __init__(self, mode: bool) -> None:
         super().__init__(bool(mode))
-        self._outer = _switched(self.mode)
+        self._outer = switched(self.mode)
 
     def __enter__(self) -> None:
         self._before.append(self._outer)
-        _switched(self.mode)
+        switched(self.mode)
 
 
 def backward(tensor: Any, *given: Any, **named: Any) -> Any:
@@ -235,7 +207,7 @@ def _by(total: Any, parameters: list[Any], *, keeps: bool) -> tuple[Any, ...]:
     taken inside another function that is differentiated; this is one.  Inside a backward it
     would keep it for good: there a second gradient of the same raises RuntimeError.
     """
-    keeps = keeps and not _is_in_backward()
+    keeps = keeps and not is_in_backward()
 
     def around() -> Any:
         return total

@@ -12,7 +12,8 @@ import mindspore as ms  # noqa: TID253
 from mindspore import ops  # noqa: TID253
 
 from isograd.runtime.training_complex_parts import changed_by, state_in_parts, state_joined
-from isograd.runtime.training_gradients import no_grad, record_gradients, track
+from isograd.runtime.training_gradients import no_grad, track
+from isograd.runtime.training_recorder import record_gradients
 
 #: Values of a parameter's state by name.
 State = dict[str, Any]

@@ -284,6 +284,8 @@ class Members:
             if last in _REGISTERING and owner.__class__ is Instance:
                 _register(owner.of, node, last, arguments)
             return TENSOR if last == "forward" else module_result(last)
+        if name == "torch.jit.annotate" and len(node.args) == 2:
+            return self.annotation_value(node.args[0]) or arguments[1]
         if name.startswith("torch.Tensor.") and owner.__class__ is Api:
             arguments = arguments[1:]
         return self.state.names.result(name, arguments, keywords)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from isograd.convert.analysis.given_arguments import Function, given_for
 from isograd.convert.tree import Tree, is_none
@@ -26,12 +26,15 @@ class Devices:
 
     use_of: what of torch's an expression names, None for nothing; named: the names of torch's.
     is_taken: whether another file takes a name, or calls a method of this name.
+    asked: names that are looked at, of which one may be bound to itself
+    (`where = where if fits else "cpu"`).
     """
 
     tree: Tree
     use_of: Callable[[ast.expr], Use | None]
     named: Mapping[ast.AST, str]
     is_taken: Callable[[str], bool] = lambda _: True
+    asked: tuple[str, ...] = ()
 
 
 def is_device(value: ast.expr, of: Devices) -> bool:
@@ -84,8 +87,11 @@ def is_name_of_device(name: ast.Name, of: Devices) -> bool:
 
 
 def _is_name_of_one(name: ast.Name, of: Devices) -> bool:
+    if name.id in of.asked:
+        return True
     if _is_brought(name, of):
         return False
+    of = replace(of, asked=(*of.asked, name.id))
     scope: ast.AST = of.tree.scope(name)
     while True:
         parameter = _parameter(name.id, scope)

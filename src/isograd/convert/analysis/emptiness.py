@@ -113,18 +113,25 @@ class Emptiness:
             self.may(part) for part in parts if not isinstance(part, (ast.Slice, ast.Constant))
         )
 
-    def _is_mask(self, index: ast.AST, *, by_name: bool = True) -> bool:
-        """Whether an index is a condition, or a name of one, as nothing but a tensor's is."""
+    def _is_mask(self, index: ast.AST, *, by_name: bool = True, seen: tuple[str, ...] = ()) -> bool:
+        """Whether an index is a condition, or a name of one, as nothing but a tensor's is.
+
+        seen: names on the way here, of which one may be bound to itself (`keep = keep & near`).
+        """
         if isinstance(index, ast.Compare):
             return not isinstance(index.ops[0], _OF_PYTHON)
         if isinstance(index, ast.UnaryOp):
-            return isinstance(index.op, ast.Invert) and self._is_mask(index.operand)
+            return isinstance(index.op, ast.Invert) and self._is_mask(index.operand, seen=seen)
         if isinstance(index, ast.BinOp):
             is_of_bits = isinstance(index.op, (ast.BitAnd, ast.BitOr))
-            return is_of_bits and (self._is_mask(index.left) or self._is_mask(index.right))
-        if not isinstance(index, ast.Name) or not by_name:
+            sides = (index.left, index.right)
+            return is_of_bits and any(self._is_mask(side, seen=seen) for side in sides)
+        if not isinstance(index, ast.Name) or not by_name or index.id in seen:
             return False
-        return any(self._is_mask(value, by_name=False) for value in self._bound_to(index))
+        seen = (*seen, index.id)
+        return any(
+            self._is_mask(value, by_name=False, seen=seen) for value in self._bound_to(index)
+        )
 
     def _bound_to(self, node: ast.Name) -> list[ast.AST]:
         home = self._home(node)

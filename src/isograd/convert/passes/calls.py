@@ -14,6 +14,7 @@ from isograd.convert.generated import library
 from isograd.convert.model import Level
 from isograd.convert.passes.building import start_training, starts_training
 from isograd.convert.passes.chains import is_in_chain
+from isograd.convert.passes.device_moves import MOVE, with_its_dtype
 from isograd.convert.passes.example import Example
 from isograd.convert.passes.inplace import bind
 from isograd.convert.passes.layers_in_place import changes_its_input, writes_itself
@@ -289,9 +290,8 @@ def _method(node: ast.Call, use: Use, file: FileEdit) -> bool:
             file.finding(node.func, "not-converted", reason, api=use.api)
         return True
     call = file.call(node, receiver)
-    if use.api == "torch.Tensor.to" and isinstance(call, Call) and len(node.args) == 1:
-        if file.names.kind(file.named.get(node.args[0], "")) == "d":  # not a place
-            call = Call((), {"dtype": call.positional[0], **call.keywords}, receiver)
+    if use.api == MOVE and isinstance(call, Call):
+        call = with_its_dtype(call, node, file)
     result = call if isinstance(call, NotRewritten) else file.rewritten(entry, call)
     if isinstance(result, NotRewritten):
         if use.is_sure and not _as_function(node, receiver, entry, file):
@@ -370,10 +370,17 @@ def _twins_value(entry: Entry, file: FileEdit) -> str:
     return twin.value if ours and ours == theirs[: len(ours)] else ""
 
 
+def _is_cheap(node: ast.expr) -> bool:
+    """`a.b`, and `args[0]` or `batch["x"]` of it, which are the same when they are read again."""
+    while isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+        node = node.value
+    return is_path(node)
+
+
 def _unsure(node: ast.Call, use: Use, code: str, file: FileEdit) -> None:
     """Ask at run time what is called, where asking twice is harmless; tell it elsewhere."""
     assert isinstance(node.func, ast.Attribute)
-    if is_path(node.func.value) and node.func.attr not in _ALIKE:
+    if _is_cheap(node.func.value) and node.func.attr not in _ALIKE:
         code = f"({code})" if isinstance(layout.parsed(code), (ast.IfExp, ast.Lambda)) else code
         receiver, other = file.source(node.func.value), file.source(node)
         is_tensor = f"isinstance({receiver}, {file.name('ms.Tensor')})"

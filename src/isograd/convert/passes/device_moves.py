@@ -5,15 +5,17 @@ from __future__ import annotations
 import ast
 
 from isograd.convert import layout
+from isograd.convert.analysis.absent_arguments import may_be_absent
 from isograd.convert.analysis.devices import DEVICES, Devices, is_device
 from isograd.convert.file import FileEdit
 from isograd.convert.origins import asks_for_a_copy
 from isograd.convert.passes.elements import POSTFIX
 from isograd.convert.passes.example import Example
 from isograd.convert.tree import is_none
+from isograd.knowledge.rewrite import Call
 
-_MOVE = "torch.Tensor.to"
-_MOVES = frozenset((_MOVE, "torch.nn.Module.to"))
+MOVE = "torch.Tensor.to"
+_MOVES = frozenset((MOVE, "torch.nn.Module.to"))
 #: What of a move says where to, and how.
 _WHERE = frozenset("device non_blocking memory_format".split())
 
@@ -111,7 +113,7 @@ class DeviceMoves:
         where = devices_of(file)
         named = {part.arg: part.value for part in node.keywords}
         dtype = named.pop("dtype", None)
-        if not named.keys() <= _WHERE or (dtype is not None and use.api != _MOVE):
+        if not named.keys() <= _WHERE or (dtype is not None and use.api != MOVE):
             return False
         devices = [*node.args[:1], *(v for k, v in named.items() if k == "device")]
         if not all(is_none(part) or is_device(part, where) for part in devices):
@@ -120,7 +122,7 @@ class DeviceMoves:
         if asks_for_a_copy(node):
             return False
         rest += [dtype] if dtype is not None else []
-        if not (devices or named) or len(rest) > (use.api == _MOVE):
+        if not (devices or named) or len(rest) > (use.api == MOVE):
             return False
         if rest and not _is_dtype(rest[0], file):
             return False
@@ -150,3 +152,17 @@ def _is_dtype(value: ast.expr, file: FileEdit) -> bool:
     if use is None or use.is_member or not isinstance(value, ast.Attribute):
         return False
     return use.is_sure and use.api.count(".") == 1 and use.api not in DEVICES
+
+
+def with_its_dtype(call: Call, node: ast.Call, file: FileEdit) -> Call:
+    """`x.to(…)` with what is known for a dtype by its name, and what may be None by its place.
+
+    Of None torch's `to` changes nothing, where MindSpore's cast raises.
+    """
+    if len(node.args) == 1 and file.names.kind(file.named.get(node.args[0], "")) == "d":
+        return Call((), {"dtype": call.positional[0], **call.keywords}, call.receiver)
+    dtypes = [part.value for part in node.keywords if part.arg == "dtype"]
+    if not node.args and dtypes and may_be_absent(dtypes[0], file.tree):
+        others = {name: code for name, code in call.keywords.items() if name != "dtype"}
+        return Call((call.keywords["dtype"],), others, call.receiver)
+    return call

@@ -10,12 +10,14 @@ from isograd.convert.file import FileEdit
 from isograd.convert.passes.example import Example
 
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+_LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _SIMPLE = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return)
 #: What catches errors of torch's operators by their common bases.
 _ANY = frozenset(("RuntimeError", "Exception", "BaseException"))
 #: What a few operators of torch's raise.
 _SOME = frozenset(("ValueError", "IndexError", "TypeError"))
 _COMPUTED = "composites.computed"
+_RECORDING = "composites.record_again"
 
 
 class FailingOperators:
@@ -99,6 +101,8 @@ class FailingOperators:
         _wait_in(node.body, _around(node, file), file)
         for handler in node.handlers:
             _widen(handler, file)
+            if file.settings.records_gradients:
+                _record_in(handler, file)
         return False
 
 
@@ -165,7 +169,8 @@ def _wait_for(
 def _is_undone(statement: ast.stmt, file: FileEdit) -> bool:
     """Whether a statement leaves nothing behind that is read where it has failed.
 
-    `x = x.view(4)` must not bind x to a tensor that cannot be computed.
+    `x = x.view(4)` must not bind x to a tensor that cannot be computed; nor in a loop y, which the
+    turn before may have bound.
     """
     if not isinstance(statement, (ast.Assign, ast.AnnAssign)):
         return True
@@ -177,6 +182,11 @@ def _is_undone(statement: ast.stmt, file: FileEdit) -> bool:
     scope = file.tree.scope(statement)
     inside = set(file.tree.walked(around))
     bound = {part.id for part in names if isinstance(part, ast.Name)}
+    if any(isinstance(part, _LOOPS) for part in file.tree.above(around)):
+        # An earlier turn may have bound it.
+        after = (part for part in file.tree.walked(scope) if part not in inside)
+        if any(isinstance(part, ast.Name) and part.id in bound for part in after):
+            return False
     return not any(
         getattr(part, "id", getattr(part, "arg", "")) in bound
         and (isinstance(part, ast.arg) or isinstance(getattr(part, "ctx", None), ast.Store))
@@ -227,3 +237,18 @@ def _widen(handler: ast.ExceptHandler, file: FileEdit) -> None:
         return
     kinds = ", ".join(file.source(part) for part in parts)
     file.replace(handler.type, f"{file.name('composites.errors_of')}({kinds})")
+
+
+def _record_in(handler: ast.ExceptHandler, file: FileEdit) -> None:
+    """Write the call by which recording goes on: an operator that fails has MindSpore stop it."""
+    first = handler.body[0]
+    if isinstance(first, ast.Raise):
+        return
+    call = f"{file.name(_RECORDING)}()"
+    text = file.text
+    start = text.line_start(first.lineno)
+    indent = text.original[start : text.span(first)[0]]
+    if indent.strip():
+        file.replace(first, f"{call}; {file.source(first)}")  # `except ValueError: pass`
+    else:
+        text.insert(start, f"{indent}{call}{text.newline}")

@@ -57,13 +57,13 @@ class Members:
             file.converted += 1
             return True
         use = file.use(node)
-        if use is None or not use.is_member:
-            return False
-        if use.api == "torch.Tensor.requires_grad" and _is_computed(node, use, file):
+        if _may_be_computed(node, use, file):
             layout.write(file, node, f"{file.name('composites.learns')}({file.source(node.value)})")
             file.uses += 1
             file.converted += 1
             return True
+        if use is None or not use.is_member:
+            return False
         if use.api in types_and_settings.LEFT_ALONE or not isinstance(node.ctx, ast.Load):
             return True
         if use.api in types_and_settings.OF_RESULTS:
@@ -77,17 +77,32 @@ class Members:
         return _by_entry(node, use, file)
 
 
-def _is_computed(node: ast.Attribute, use: Use, file: FileEdit) -> bool:
-    """Whether `x.requires_grad` is asked of a tensor that is no Parameter."""
-    if not isinstance(node.ctx, ast.Load) or use.owner is PARAMETER:
+def _may_be_computed(node: ast.Attribute, use: Use | None, file: FileEdit) -> bool:
+    """Whether `x.requires_grad` is asked of what may be a tensor that is no Parameter."""
+    if node.attr != "requires_grad" or not isinstance(node.ctx, ast.Load):
+        return False
+    if use is None:
+        return isinstance(node.value, ast.Attribute) and _is_of_plain_self(node.value, file)
+    if use.api != "torch.Tensor.requires_grad" or use.owner is PARAMETER:
         return False
     if isinstance(node.value, ast.Attribute):  # of a module, a Parameter most of all
-        return False
+        return _is_of_plain_self(node.value, file)
     loop = file.tree.loop(node.value) if isinstance(node.value, ast.Name) else None
     if loop is not None and is_over_parameters(loop):
         return False
     owner = file.facts.values.get(place(node.value), use.owner)
     return isinstance(owner, Tensor) and owner is not PARAMETER
+
+
+def _is_of_plain_self(node: ast.Attribute, file: FileEdit) -> bool:
+    """Whether an attribute is one of an own object that is no module: `self.boxes`."""
+    owner = file.tree.owner(node)
+    info = file.class_info(owner) if owner is not None else None
+    if info is None or info.is_module or not isinstance(node.value, ast.Name):
+        return False
+    function = file.tree.function(node)
+    places = function.args.args if function is not None else []
+    return bool(places) and places[0].arg == node.value.id
 
 
 def _by_entry(node: ast.Attribute, use: Use, file: FileEdit) -> bool:

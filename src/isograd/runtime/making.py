@@ -292,7 +292,7 @@ def to(input: Any, *args: Any, **kwargs: Any) -> Any:
             break
     switches = [value for value in args if isinstance(value, builtins.bool)]
     is_copy = kwargs.get("copy") or (len(switches) == 2 and switches[1])
-    return given.copy() if is_copy and given is input else given
+    return ops.deepcopy(given) if is_copy and given is input else given
 
 
 def _dtype_of(value: Any) -> Any:

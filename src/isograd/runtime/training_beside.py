@@ -10,7 +10,8 @@ import mindspore as ms  # noqa: TID253
 from mindspore import ops  # noqa: TID253
 
 from isograd.runtime.training_complex_parts import joined, parts_of
-from isograd.runtime.training_gradients import no_grad, record_gradients, track
+from isograd.runtime.training_gradients import no_grad, track
+from isograd.runtime.training_recorder import record_gradients
 from isograd.runtime.training_step_rules import (
     GraphAdadelta,
     GraphAdagrad,

@@ -173,6 +173,92 @@ both = torch.optim.SGD([*body.parameters(), *head.parameters()], lr=0.5)
 for x, y in zip(X, Y):
     fit(body(x), head, y, both)
 """
+OBJECT = """
+
+class Attack:
+    def __init__(self, net):
+        self.net = net
+
+    def __call__(self, x, y):
+        x = x.clone().requires_grad_()
+        cost = nn.functional.cross_entropy(self.net(x), y)
+        return (x + 0.1 * torch.autograd.grad(cost, [x])[0].sign()).detach()
+
+
+def defended(net, attacker, optimizer):
+    for x, y in zip(X, Y):
+        adversarial = attacker(x, y)
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(net(adversarial), y)
+        loss.backward()
+        optimizer.step()
+        print(loss.item())
+
+
+defended(net, Attack(net), optimizer)
+"""
+STATISTICS = """
+
+def norms(net):
+    return {name: p.grad.norm().item() for name, p in net.named_parameters()}
+
+
+def train_and_say(net, optimizer):
+    for x, y in zip(X, Y):
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(net(x), y)
+        loss.backward()
+        for norm in norms(net).values():
+            print(norm)
+        optimizer.step()
+
+
+train_and_say(net, optimizer)
+print(train(net, optimizer))
+"""
+WRITTEN = """
+
+def surgery(net, optimizer, x, y):
+    parameters = list(net.parameters())
+    out = net(x)
+    first = torch.autograd.grad(nn.functional.cross_entropy(out, y), parameters, retain_graph=True)
+    second = torch.autograd.grad(out.pow(2).mean(), parameters)
+    optimizer.zero_grad()
+    for p, a, b in zip(parameters, first, second):
+        p.grad = a - (a * b).sum() / b.pow(2).sum() * b
+    optimizer.step()
+    print(sum(p.sum() for p in parameters).item())
+
+
+surgery(net, optimizer, X[0], Y[0])
+print(train(net, optimizer))
+"""
+SEARCH = """
+import copy
+
+
+def search(net, optimizer):
+    kept = copy.deepcopy(net.state_dict()), copy.deepcopy(optimizer.state_dict())
+    rate, losses = 1e-3, []
+    for x, y in zip(X, Y):
+        optimizer.param_groups[0]["lr"] = rate
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(net(x), y)
+        losses.append(loss.item())
+        if losses[-1] > 4 * min(losses):
+            break
+        loss.backward()
+        optimizer.step()
+        rate *= 10
+    net.load_state_dict(kept[0])
+    optimizer.load_state_dict(kept[1])
+    return losses
+
+
+for value in search(net, optimizer):
+    print(value)
+print(train(net, optimizer))
+"""
 LEFT_BEHIND = """
 
 def norm(net, x, y):
@@ -253,6 +339,10 @@ def follows(text: str, folder: Path) -> Converted:
         pytest.param(TRAIN + LBFGS, id="an optimizer without a compiled rule"),
         pytest.param(TRAIN + SCRIPT, id="statements of a script"),
         pytest.param(TRAIN + LANGEVIN, id="a sampler that asks for gradients"),
+        pytest.param(TRAIN + OBJECT, id="an object that attacks"),
+        pytest.param(TRAIN + STATISTICS, id="a function that reads gradients of its caller"),
+        pytest.param(TRAIN + WRITTEN, id="gradients that are written"),
+        pytest.param(TRAIN + SEARCH, id="a search that gives back the optimizer's state"),
         pytest.param(TRAIN + COOLED, id="a network that changes between steps"),
         pytest.param(TRAIN + SOMETIMES, id="a network that learns in some rounds"),
         pytest.param(TRAIN + GIVEN, id="a step that is given what a network computed"),

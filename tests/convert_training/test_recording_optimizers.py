@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -77,6 +78,20 @@ def test_a_parameter_without_gradient_stays(name: str, settings: dict[str, Any])
     if steps:
         found = again.state_dict()["state"]
         assert {k: float(own["step"]) for k, own in found.items()} == steps
+
+
+@pytest.mark.parametrize(("name", "settings"), OPTIMIZERS)
+def test_the_state_of_the_beginning_forgets_all_steps(name: str, settings: dict[str, Any]) -> None:
+    """A search for a learning rate gives back what it began with."""
+    both = Both()
+    theirs = getattr(torch.optim, name)(both.theirs, **settings)
+    ours = getattr(training_beside, f"Recording{name}")(both.ours, **settings)
+    first = copy.deepcopy(theirs.state_dict()), copy.deepcopy(ours.state_dict())
+    both.step(theirs, ours, range(4))
+    theirs.load_state_dict(first[0])
+    ours.load_state_dict(first[1])
+    both.step(theirs, ours, range(4, 7))
+    both.compare()
 
 
 def test_a_compiled_step_behind_it_is_refused() -> None:

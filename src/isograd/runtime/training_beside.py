@@ -112,14 +112,10 @@ class Recording(GraphOptimizer):
         """Take over the state and the settings of a checkpoint."""
         super().load_state_dict(state_dict, *given)
         state = {int(number): own for number, own in state_dict["state"].items()}
-        counted = {
-            place: float(state.get(number, {}).get("step", 0))
-            for number, place in self._places().items()
-        }
-        if state and any("step" in own for own in state.values()):
-            last = max(counted.values())
-            ops.assign(self.steps, ms.Tensor(last, ms.float32))
-            self.missed = {place: int(last - own) for place, own in counted.items()}
+        last, self.missed = float(self.steps.asnumpy()), {}
+        if any("step" in own for own in state.values()):
+            for number, place in self._places().items():
+                self.missed[place] = int(last - float(state.get(number, {}).get("step", 0)))
 
     def _places(self) -> dict[int, int]:
         """The places of the parameters that learn by their numbers in a checkpoint."""

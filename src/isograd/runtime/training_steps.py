@@ -262,13 +262,15 @@ class GraphOptimizer(nn.Cell):  # type: ignore[misc]
         places = {id(part): number for number, part in enumerate(everything)}
         state = {int(number): held for number, held in state_dict["state"].items()}
         columns = (self.first, self.second, self.third)[: len(self.kept)]
+        steps = 0.0
         for row, part in enumerate(self.learned):
             held = state_in_parts(state.get(places[id(part)], {}))
-            if "step" in held:
-                ops.assign(self.steps, ms.Tensor(float(held["step"]), ms.float32))
+            steps = max(steps, float(held.get("step", 1.0 if held else 0.0)))
             for name, column in zip(self.kept, columns, strict=True):
-                if held.get(name) is not None:
-                    ops.assign(column[row], ms.Tensor(held[name]).astype(column[row].dtype))
+                value = held.get(name)
+                made = ops.zeros_like(column[row]) if value is None else ms.Tensor(value)
+                ops.assign(column[row], made.astype(column[row].dtype))
+        ops.assign(self.steps, ms.Tensor(steps, ms.float32))
 
 
 def _writer(optimizer: GraphOptimizer, number: int) -> Any:

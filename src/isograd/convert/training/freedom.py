@@ -15,6 +15,7 @@ from isograd.convert.file import FileEdit
 from isograd.convert.training.changes import changed_by
 from isograd.convert.training.names import UNRECORDED
 from isograd.convert.training.other_files import OtherFiles
+from isograd.convert.training.own_gradients import OwnGradients, takes_gradients
 from isograd.convert.training.paths import bound_by, names_read, path_of, read_by, root_of
 from isograd.convert.training.written_leaves import leaves_of
 from isograd.convert.tree import imported_from
@@ -49,6 +50,7 @@ class Freedom:
     file: FileEdit
     guesses: bool = True
     others: OtherFiles | None = None
+    _own_gradients: OwnGradients | None = None
     _functions: dict[str, ast.FunctionDef] = field(default_factory=dict)
     _known: dict[str, bool] = field(default_factory=dict)
 
@@ -212,14 +214,12 @@ class Freedom:
 
         Its value comes into the step from outside, and is asked for graphs (`graphs_given`).
         """
-        own = self._functions.get(getattr(function, "id", ""))
-        if own is None and self.others is not None:
-            found = self.others.function(self.file.file, function)
-            own = None if found is None else found[1]
-        if own is None and self.others is not None and isinstance(function, ast.Name):
-            handed = self.others.handed(function)
-            return bool(handed) and all(map(takes_gradients, handed))
-        return own is not None and takes_gradients(own)
+        if self.others is None:
+            own = self._functions.get(getattr(function, "id", ""))
+            return own is not None and takes_gradients(own)
+        if self._own_gradients is None:
+            self._own_gradients = OwnGradients(self.others)
+        return self._own_gradients.are_taken_by(function, self.file.file)
 
     def _is_free_name(self, name: ast.Name) -> bool:
         if name.id in self._lambdas:
@@ -250,18 +250,6 @@ class Freedom:
             self._known[name] = False  # one that calls itself is not looked into
             self._known[name] = all(map(self.is_free, self._functions[name].body))
         return self._known[name]
-
-
-def takes_gradients(function: ast.AST) -> bool:
-    """Whether a function calls `backward` or asks for gradients."""
-    return any(
-        isinstance(node, ast.Call)
-        and (
-            getattr(node.func, "attr", "") == "backward"
-            or ast.unparse(node.func).endswith("autograd.grad")
-        )
-        for node in ast.walk(function)
-    )
 
 
 def _is_call_of(value: ast.expr, name: str) -> bool:

@@ -7,7 +7,6 @@ import functools
 from collections.abc import Callable, Mapping
 
 from isograd.convert.file import FileEdit
-from isograd.convert.training.callers import Callers
 from isograd.convert.training.effects import effect_in
 from isograd.convert.training.index import Index
 from isograd.convert.training.model import EagerError
@@ -43,28 +42,6 @@ class OtherFiles:
     def index(self) -> Index:
         """What the project binds and calls."""
         return Index.of((name, tree) for name, tree in self._trees.items())
-
-    def handed(self, name: ast.Name) -> list[ast.FunctionDef]:
-        """The functions that a parameter of this name may be, by what calls give; [] if not known.
-
-        name: where the parameter is read.
-        """
-        above = (part for part in self.index.above(name) if isinstance(part, ast.FunctionDef))
-        function = next(above, None)
-        if function is None or name.id not in {one.arg for one in function.args.args}:
-            return []
-        callers = Callers(self.index)
-        given = [callers.given(call, function, name.id) for call in callers.calls(function)]
-        found = [self._plain_function(part) for several in given for part in several]
-        several = [one for one in found if one is not None]
-        return several if all(given) and len(several) == len(found) else []
-
-    def _plain_function(self, node: ast.expr) -> ast.FunctionDef | None:
-        """The function that alone has the name which an expression is."""
-        named = self.index.functions.get(node.id, ()) if isinstance(node, ast.Name) else ()
-        only = next(iter(named), None) if len(named) == 1 else None
-        is_plain = isinstance(only, ast.FunctionDef) and self.index.owner(only) is None
-        return only if is_plain else None  # type: ignore[return-value]
 
     def problem(self, file: str, function: ast.FunctionDef) -> str:
         """Why a function is no part of a static graph; empty where nothing is known of it."""

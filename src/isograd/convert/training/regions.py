@@ -39,6 +39,7 @@ _OF_ALL = (
     "torch.nn.parallel.DistributedDataParallel", "torch.autograd.Function",
     "torch.autograd.function.",
 )  # fmt: skip
+_MAY_BE_LEFT = "it reads gradients that another training may have left"
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _LISTS = frozenset(("parameters", "named_parameters", "param_groups", "modules", "named_modules"))
 
@@ -120,7 +121,9 @@ def problems(
             for call in callers.calls(region):
                 if call in computed:
                     yield call, f"a step may call {region.name}, which takes gradients"
-        yield from _unclear_gradients(region, _trains(region, loops, regions.index))
+        unclear = list(_unclear_gradients(region, _trains(region, loops, regions.index)))
+        is_behind = bool(unclear) and _is_called_behind_backward(region, regions, callers)
+        yield from (one for one in unclear if not (is_behind and one[1] == _MAY_BE_LEFT))
 
 
 def _of_objects(region: ast.AST, index: Index) -> set[ast.AST]:
@@ -199,7 +202,8 @@ def _unclear_gradients(region: Region, trains: bool) -> Iterator[tuple[ast.AST, 
     """
     leaves = _leaves(region)
     made = _of_new_values(region, leaves)
-    taken = [c.lineno for c in _calls(region, "backward")]
+    written = {node.lineno for node in ast.walk(region) if _is_written_gradient(node)}  # type: ignore[attr-defined] # an attribute
+    taken = [*written, *(c.lineno for c in _calls(region, "backward"))]
     zeroed = {
         path_of(call.func.value)  # type: ignore[attr-defined]  # a method
         for call in _calls(region, "zero_grad")
@@ -207,9 +211,9 @@ def _unclear_gradients(region: Region, trains: bool) -> Iterator[tuple[ast.AST, 
     }
     for node in ast.walk(region):
         if isinstance(node, ast.Attribute) and node.attr == "grad":
-            is_own = path_of(node.value) in leaves
+            is_own = path_of(node.value) in leaves or not isinstance(node.ctx, ast.Load)
             if not (is_own or zeroed or _is_module(node)):
-                yield node, "it reads gradients that another training may have left"
+                yield node, _MAY_BE_LEFT
         elif isinstance(node, ast.Attribute) and node.attr in ("requires_grad_", "requires_grad"):
             is_written = node.attr == "requires_grad_" or not isinstance(node.ctx, ast.Load)
             if is_written and path_of(node.value) not in leaves and node not in made:
@@ -218,6 +222,26 @@ def _unclear_gradients(region: Region, trains: bool) -> Iterator[tuple[ast.AST, 
         stepped = path_of(call.func.value)  # type: ignore[attr-defined]  # a method
         if not call.args and taken and not (stepped in zeroed or len(zeroed) == 1):
             yield call, "it may step with gradients that another training has left"
+
+
+def _is_written_gradient(node: ast.AST) -> bool:
+    return (
+        isinstance(node, ast.Attribute) and node.attr == "grad" and isinstance(node.ctx, ast.Store)
+    )
+
+
+def _is_called_behind_backward(region: Region, regions: Regions, callers: Callers) -> bool:
+    """Whether a function that reads gradients is called by regions alone that have taken them."""
+    if not isinstance(region, _FUNCTIONS) or any(_calls(region, "step")):
+        return False
+    calls = callers.calls(region)
+    return bool(calls) and all(
+        (around := regions.around(call)) is not None
+        and around is not region
+        and any(one.lineno < call.lineno for one in _calls(around, "backward"))
+        and any(one.lineno < call.lineno for one in _calls(around, "zero_grad"))
+        for call in calls
+    )
 
 
 def _is_module(node: ast.Attribute) -> bool:

@@ -92,6 +92,17 @@ net = Net()
             "0.1 * net.penalty()",
             id="a method of the network",
         ),
+        pytest.param(
+            """
+def distance(a, b):
+    return sum(((p - q.detach()) ** 2).sum() for p, q in zip(a.parameters(), b.parameters()))
+def penalty(model, old, weight):
+    return weight * distance(model, old)
+net, old = make(1), make(2)
+""",
+            "penalty(net, old, 0.1)",
+            id="another network that is handed on",
+        ),
     ],
 )
 def test_they_are_part_of_the_step(defined: str, penalty: str, tmp_path: Path) -> None:

@@ -76,3 +76,29 @@ _UNLEARNED = _Unlearned()
 def unlearned(value: Any) -> Any:
     """What a block without gradients has computed."""
     return _UNLEARNED(value)
+
+
+class _WithoutGradient(nn.Cell):  # type: ignore[misc]
+    """New tensors without a gradient, in lists and dictionaries, too, where no graph runs."""
+
+    def __call__(self, value: Any) -> Any:
+        if isinstance(value, dict):
+            return type(value)({key: self(part) for key, part in value.items()})
+        if isinstance(value, list):
+            return [self(part) for part in value]
+        if isinstance(value, tuple) and hasattr(value, "_fields"):
+            return type(value)(*map(self, value))
+        if isinstance(value, tuple):
+            return tuple(map(self, value))
+        return ops.stop_gradient(value) if isinstance(value, ms.Tensor) else value
+
+    def construct(self, value: Any) -> Any:
+        return _stopped(value)
+
+
+_WITHOUT_GRADIENT = _WithoutGradient()
+
+
+def without_gradient(value: Any) -> Any:
+    """What a function without gradients has computed."""
+    return _WITHOUT_GRADIENT(value)

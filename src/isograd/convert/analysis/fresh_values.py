@@ -24,6 +24,8 @@ _PASSING = frozenset(
     feature_alpha_dropout rrelu get nan_to_num""".split()
 )
 _FRESH_ATTRIBUTES = frozenset("torch.Tensor.data torch.Tensor.T torch.Tensor.mT".split())
+#: Of what `max` and its like return.
+_PARTS = ("values", "indices")
 _NUMBERS = frozenset("len int float bool range".split())
 #: Layers that may return their input, or take others.
 _OTHER_LAYERS = frozenset(
@@ -70,6 +72,20 @@ def fresh_names(block: ast.With, function: _Function, file: FileEdit) -> list[st
     return [name for name in sorted(escaping) if not found.is_number(name)]
 
 
+def returns_new_values(function: _Function, file: FileEdit) -> bool:
+    """Whether a function ends with new tensors alone, and changes nothing that others see."""
+    *body, last = function.body
+    if body and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant):
+        del body[0]  # its docstring
+    found = _Block(file)
+    if not isinstance(last, ast.Return) or last.value is None or not found.takes([*body]):
+        return False
+    known = {part.arg for part in ast.walk(function.args) if isinstance(part, ast.arg)}
+    found.settle(known)
+    is_quiet = found.changed <= found.fresh - known and found.is_quiet(last)
+    return is_quiet and found.is_fresh(last.value)
+
+
 @dataclass
 class _Block:
     """The bindings of a block. changed: names with `+=`; fresh: those of new values alone."""
@@ -96,8 +112,8 @@ class _Block:
             if isinstance(node, ast.For):
                 self.unknown.update(part.id for part in names_in(node.target))
             first = node.test if isinstance(node, ast.If) else node.iter
-            return self._is_quiet(first) and self.takes([*node.body, *node.orelse])
-        if not self._is_quiet(node):
+            return self.is_quiet(first) and self.takes([*node.body, *node.orelse])
+        if not self.is_quiet(node):
             return False
         if isinstance(node, ast.Assign):
             bound = [name for target in node.targets for name in _targets(target)]
@@ -110,7 +126,7 @@ class _Block:
             return bool(name)
         return isinstance(node, _ENDLESS)
 
-    def _is_quiet(self, node: ast.AST) -> bool:
+    def is_quiet(self, node: ast.AST) -> bool:
         """Whether no call in it changes a tensor in place, as far as torch's names say."""
         for part in ast.walk(node):
             if isinstance(part, (ast.NamedExpr, ast.Lambda, ast.Await, ast.Yield, ast.YieldFrom)):
@@ -157,6 +173,8 @@ class _Block:
             keys = node.slice.elts if isinstance(node.slice, ast.Tuple) else []
             return any(isinstance(key, ast.Slice) for key in keys) or self.is_fresh(node.value)
         if isinstance(node, ast.Attribute):
+            if node.attr in _PARTS and isinstance(node.value, ast.Call):
+                return self.is_fresh(node.value)
             use = self.file.use(node)
             return use is not None and use.api in _FRESH_ATTRIBUTES
         return isinstance(node, ast.Call) and self._is_fresh_call(node)

@@ -98,7 +98,8 @@ class BooleanGradients:
 
     def convert(self, node: ast.AST, file: FileEdit) -> bool:
         """Stop the gradient behind the comparison; of what is no tensor that is itself."""
-        if file.settings.compiles_steps or not file.imported.torch:
+        is_compiled = file.settings.compiles_steps and not file.settings.records_gradients
+        if is_compiled or not file.imported.torch:
             return False  # a graph adds them
         for value in file.tree.children.get(node, ()):
             inner = value.value if isinstance(value, ast.keyword) else value

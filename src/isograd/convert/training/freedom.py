@@ -227,7 +227,7 @@ class Freedom:
         if self.file.tree.binds(name.id, name):
             return False
         if name.id in self._functions:
-            return self._is_free_function(name.id)
+            return self._is_unrecorded_function(name.id) or self._is_free_function(name.id)
         return name.id in _PYTHON and self._is_pythons(name)
 
     def _is_pythons(self, name: ast.Name) -> bool:
@@ -244,6 +244,13 @@ class Freedom:
                 and any(getattr(target, "id", "") == name for target in node.targets)
             )
         return self._known[name]
+
+    def _is_unrecorded_function(self, name: str) -> bool:
+        """Whether a function says that nothing is recorded: `@torch.no_grad()`."""
+        return any(
+            self.file.named.get(one.func if isinstance(one, ast.Call) else one, "") in UNRECORDED
+            for one in self._functions[name].decorator_list
+        )
 
     def _is_free_function(self, name: str) -> bool:
         if name not in self._known:

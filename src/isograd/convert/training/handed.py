@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from isograd.convert.file import FileEdit
 from isograd.convert.training.model import EagerError
-from isograd.convert.training.paths import path_of
+from isograd.convert.training.paths import calls_in, path_of
 
 
 def setting_read_of(part: ast.expr, file: FileEdit) -> str:
@@ -68,3 +68,35 @@ def _reads_of(part: ast.expr, file: FileEdit) -> Iterator[ast.AST]:
             whole = node.value if isinstance(node, ast.Attribute) else node
             if getattr(whole, "id", "") == own:
                 yield node
+
+
+def calls_argument(name: str, place: int, file: FileEdit) -> bool:
+    """Whether a function of the file with this name calls the argument at a place."""
+    return any(
+        _calls_given(function, given.arg, file)
+        for function in file.tree.of(ast.FunctionDef)
+        if function.name == name
+        for given in function.args.args[place : place + 1]
+    )
+
+
+def _calls_given(
+    function: ast.FunctionDef, name: str, file: FileEdit, seen: frozenset[str] = frozenset()
+) -> bool:
+    """Whether a function calls what a parameter holds, asks it as a network, or hands it to one
+    of the file that does."""
+    for call in calls_in(function.body):
+        if getattr(call.func, "id", "") == name:
+            return True
+        use = file.use(call.func)
+        is_asked = getattr(getattr(call.func, "value", None), "id", "") == name
+        if is_asked and use is not None and use.api.startswith("torch.nn.Module."):
+            return True
+        for other in file.tree.of(ast.FunctionDef):
+            if other.name != getattr(call.func, "id", "") or other.name in seen:
+                continue
+            pairs = zip(other.args.args, call.args, strict=False)
+            inner = [own.arg for own, given in pairs if getattr(given, "id", "") == name]
+            if any(_calls_given(other, one, file, seen | {function.name}) for one in inner):
+                return True
+    return False

@@ -9,7 +9,12 @@ from isograd.convert.file import FileEdit
 from isograd.convert.training.attributes import calls_of_itself, mentions
 from isograd.convert.training.counting import counters_of
 from isograd.convert.training.effects import effect_in
-from isograd.convert.training.handed import look_at_distributions, setting_read_of, settings_alone
+from isograd.convert.training.handed import (
+    calls_argument,
+    look_at_distributions,
+    setting_read_of,
+    settings_alone,
+)
 from isograd.convert.training.hoisting import Hoisting
 from isograd.convert.training.model import EagerError, Names, Repeated
 from isograd.convert.training.other_files import OtherFiles, place_of
@@ -182,14 +187,7 @@ class _Naming:
             return self.others.is_called(*other, part, call, path_of(part) in self.networks)
         if part not in call.args:
             return False
-        name, place = getattr(call.func, "id", ""), call.args.index(part)
-        for function in self.file.tree.of(ast.FunctionDef):
-            given = function.args.args[place : place + 1]
-            if function.name == name and given:
-                called = {getattr(inner.func, "id", "") for inner in calls_in(function.body)}
-                if given[0].arg in called:
-                    return True
-        return False
+        return calls_argument(getattr(call.func, "id", ""), call.args.index(part), self.file)
 
     def _whole(self, node: ast.Name) -> ast.expr:
         """The longest path that begins with a name, without members of torch's."""

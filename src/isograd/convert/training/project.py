@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from isograd.convert.analysis.parameter_containers import PARAMETER_CONTAINERS
 from isograd.convert.facts import Facts
 from isograd.convert.file import FileEdit
+from isograd.convert.passes.unrecorded_results import keeps_gradients
 from isograd.convert.text import wide
 from isograd.convert.training.asked_once import Asked, AskedOnce
 from isograd.convert.training.decision import Decision
@@ -142,6 +143,10 @@ class _Project:
             _look_at_parameters(found, trees, self.known)
         _look_at_apis(found, self.edits, trees, facts, refused_by_graph(self.entries))
         found.joints = _joints(found, self.by_name, trees, facts, self.entries)
+        for function in computed_functions(self.index, found.every_plan):
+            name = self.index.file(function)
+            if keeps_gradients(function, self.known(name)):
+                found.say(name, function, f"{function.name} records no gradients in a graph")
         for node, reason in problems(found.regions, found.every_plan, self.apis):
             found.say(self.index.file(node), node, reason)
 

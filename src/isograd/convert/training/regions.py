@@ -75,7 +75,7 @@ def regions_of(index: Index, plans: Collection[StepPlan], places: Iterable[ast.A
     What a compiled step or a network computes is none, nor is what stands in a step's loop.
     """
     found = Regions(index)
-    if any(plan.form is not Form.FUSED or plan.zeroes_late or plan.scaler for plan in plans):
+    if not all(map(_begins_without_gradients, plans)):
         return found
     loops = {plan.loop for plan in plans}
     computed = computed_functions(index, plans)
@@ -84,6 +84,12 @@ def regions_of(index: Index, plans: Collection[StepPlan], places: Iterable[ast.A
         if around is not None and computed.isdisjoint([around, *index.above(place)]):
             found.add(around)
     return found
+
+
+def _begins_without_gradients(plan: StepPlan) -> bool:
+    """Whether torch's step would zero what a region has left, before its own `backward()`."""
+    is_fused = plan.form is Form.FUSED and plan.descent is None and not plan.scaler
+    return is_fused and not plan.zeroes_late
 
 
 def steps_around(
@@ -113,6 +119,7 @@ def problems(
         yield first.body[0], f"{of_all[0]} is used by compiled and by eager training"
     for node in flows_into(plans, regions.nodes, regions.index):
         yield node, "what a compiled step has computed may be differentiated once more"
+    yield from _stray_steps(regions, plans)
     loops = {plan.loop for plan in plans}
     computed = {node for plan in plans for part in plan.computed for node in ast.walk(part)}
     callers = Callers(regions.index)
@@ -124,6 +131,22 @@ def problems(
         unclear = list(_unclear_gradients(region, _trains(region, loops, regions.index)))
         is_behind = bool(unclear) and _is_called_behind_backward(region, regions, callers)
         yield from (one for one in unclear if not (is_behind and one[1] == _MAY_BE_LEFT))
+
+
+def _stray_steps(regions: Regions, plans: Iterable[StepPlan]) -> Iterator[tuple[ast.AST, str]]:
+    """Steps of optimizers, which something zeroes, apart from regions and compiled steps."""
+    index = regions.index
+    zeroed = {last_name(_receiver(call)) for call in index.calls.get("zero_grad", ())}
+    loops = {plan.loop for plan in plans}
+    for call in index.calls.get("step", ()):
+        is_optimizer = not call.args and last_name(_receiver(call)) in zeroed
+        is_known = regions.around(call) is not None or not loops.isdisjoint(index.above(call))
+        if is_optimizer and not is_known:
+            yield call, "its gradients are taken elsewhere"
+
+
+def _receiver(call: ast.Call) -> ast.AST:
+    return call.func.value if isinstance(call.func, ast.Attribute) else call.func
 
 
 def _of_objects(region: ast.AST, index: Index) -> set[ast.AST]:

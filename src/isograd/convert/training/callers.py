@@ -28,14 +28,14 @@ class Callers:
         """The calls that may run a function."""
         if function not in self._known:
             self._known[function] = [
-                call for call in self._named(function) if _fits(call, self._parameters(function))
+                call for call in self._named(function) if _fits(call, self.parameters(function))
             ]
         return self._known[function]
 
     def given(self, call: ast.Call, function: _Function, name: str) -> list[ast.expr]:
         """What a call gives to a parameter; empty where its default holds."""
         found = [keyword.value for keyword in call.keywords if keyword.arg in (name, None)]
-        places = self._parameters(function)
+        places = self.parameters(function)
         first = next((n for n, a in enumerate(call.args) if isinstance(a, ast.Starred)), None)
         at = places.index(name) if name in places else None
         if first is not None and (at is None or at >= first):
@@ -44,7 +44,7 @@ class Callers:
             return found + (call.args[len(places) :] if _is_rest(function, name) else [])
         return found + call.args[at : at + 1]
 
-    def _parameters(self, function: _Function) -> list[str]:
+    def parameters(self, function: _Function) -> list[str]:
         """The parameters by their places, without the object of a method."""
         names = [part.arg for part in (*function.args.posonlyargs, *function.args.args)]
         decorators = {getattr(part, "id", "") for part in function.decorator_list}
@@ -140,7 +140,7 @@ class Callers:
         at = parent.args.index(node)
         found = set()
         for function in self.project.called(parent):
-            found |= {*self._parameters(function)[at : at + 1]}
+            found |= {*self.parameters(function)[at : at + 1]}
         return found
 
 

@@ -28,7 +28,7 @@ def flows_into(
 
     Attributes are known by their names, whatever they belong to, and methods, too.
     """
-    flows = _Flows(index)
+    flows = _Flows(index, Callers(index))
     for plan in plans:
         flows.add(plan)
     for region in regions:
@@ -45,6 +45,7 @@ class _Flows:
     """What may hold results of steps; own: the nodes of the forward parts."""
 
     index: Index
+    callers: Callers
     held: set[_Held] = field(default_factory=set)
     own: set[ast.AST] = field(default_factory=set)
     _bound: dict[ast.AST, set[str]] = field(default_factory=dict)
@@ -149,17 +150,15 @@ class _Flows:
         yield key
         function, name = key
         if isinstance(function, _FUNCTIONS) and name in {n.arg for n in function.args.args}:
-            callers = Callers(self.index)
-            for call in callers.calls(function):
-                for given in callers.given(call, function, name):
+            for call in self.callers.calls(function):
+                for given in self.callers.given(call, function, name):
                     if (key := self._key(given)) is not None:
                         yield key
 
     def _parameters(self, call: ast.Call, part: ast.AST) -> Iterator[_Held]:
         """The parameters of the project's functions that may be given a value."""
         for function in self.index.called(call):
-            every = [n.arg for n in (*function.args.posonlyargs, *function.args.args)]
-            every = every[1:] if self.index.owner(function) is not None else every
+            every = self.callers.parameters(function)
             if isinstance(part, ast.keyword) and part.arg is not None:
                 yield function, part.arg
             elif part in call.args and not any(isinstance(a, ast.Starred) for a in call.args):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Set
 from dataclasses import dataclass, field
 
 from isograd.convert.file import FileEdit
@@ -24,7 +25,7 @@ class Found:
     failed: calls that take gradients of no compiled step, with the reason.  learning: what learns
     and is no network's.  regions: what stays eager beside the steps.  findings: why all loops stay
     eager; places: the node and the reason of each.  local: why each region does.  joints: pairs of
-    steps that are written as one.
+    steps that are written as one.  computed: the functions that steps and networks run.
     """
 
     plans: dict[str, list[StepPlan]] = field(default_factory=dict)
@@ -36,6 +37,7 @@ class Found:
     places: list[tuple[ast.AST | None, str]] = field(default_factory=list)
     local: dict[ast.AST, Finding] = field(default_factory=dict)
     joints: dict[str, list[Joint]] = field(default_factory=dict)
+    computed: Set[ast.FunctionDef | ast.AsyncFunctionDef] = frozenset()
 
     @property
     def every_plan(self) -> list[StepPlan]:

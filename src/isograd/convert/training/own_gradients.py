@@ -33,6 +33,9 @@ class OwnGradients:
     others: OtherFiles
     _known: dict[ast.AST, bool] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        self._callers = Callers(self.others.index)
+
     def are_taken_by(self, function: ast.expr, file: str) -> bool:
         """Whether all that an expression may call in a file takes gradients."""
         found = list(self._called(function, file))
@@ -52,9 +55,8 @@ class OwnGradients:
         around = next(above, None)
         given = [] if around is None else [one.arg for one in around.args.args]
         if around is not None and function.id in given:
-            callers = Callers(index)
-            for call in callers.calls(around):
-                several = callers.given(call, around, function.id)
+            for call in self._callers.calls(around):
+                several = self._callers.given(call, around, function.id)
                 yield from (None,) if not several else ()
                 for part in several:
                     yield from self._held(part, file)

@@ -143,7 +143,8 @@ class _Project:
             _look_at_parameters(found, trees, self.known)
         _look_at_apis(found, self.edits, trees, facts, refused_by_graph(self.entries))
         found.joints = _joints(found, self.by_name, trees, facts, self.entries)
-        for function in computed_functions(self.index, found.every_plan):
+        found.computed = computed_functions(self.index, found.every_plan)
+        for function in found.computed:
             name = self.index.file(function)
             if keeps_gradients(function, self.known(name)):
                 found.say(name, function, f"{function.name} records no gradients in a graph")
@@ -176,7 +177,7 @@ class _Project:
 def _computed(found: Found, index: Index) -> frozenset[str]:
     """The names of functions that steps may run; an object that is called may be any."""
     called = index.functions.get("__call__", [])
-    several = {*computed_functions(index, found.every_plan), *called, *index.reached(called)}
+    several = {*found.computed, *called, *index.reached(called)}
     return frozenset(one.name for one in several)
 
 

@@ -23,7 +23,7 @@ from isograd.convert.training.callers import Callers
 from isograd.convert.training.flows import flows_into
 from isograd.convert.training.index import Index, last_name
 from isograd.convert.training.model import Form, StepPlan
-from isograd.convert.training.paths import path_of
+from isograd.convert.training.paths import calls_in, method_of, path_of
 from isograd.static_graph.find import compiled_functions
 from isograd.static_graph.scope import FileScope
 
@@ -228,7 +228,7 @@ def _unclear_gradients(region: Region, trains: bool) -> Iterator[tuple[ast.AST, 
     written = {node.lineno for node in ast.walk(region) if _is_written_gradient(node)}  # type: ignore[attr-defined] # an attribute
     taken = [*written, *(c.lineno for c in _calls(region, "backward"))]
     zeroed = {
-        path_of(call.func.value)  # type: ignore[attr-defined]  # a method
+        method_of(call)[0]
         for call in _calls(region, "zero_grad")
         if taken and call.lineno < min(taken) and not trains
     }
@@ -242,7 +242,7 @@ def _unclear_gradients(region: Region, trains: bool) -> Iterator[tuple[ast.AST, 
             if is_written and path_of(node.value) not in leaves and node not in made:
                 yield node, "what learns changes"
     for call in _calls(region, "step"):
-        stepped = path_of(call.func.value)  # type: ignore[attr-defined]  # a method
+        stepped = method_of(call)[0]
         if not call.args and taken and not (stepped in zeroed or len(zeroed) == 1):
             yield call, "it may step with gradients that another training has left"
 
@@ -273,12 +273,7 @@ def _is_module(node: ast.Attribute) -> bool:
 
 
 def _calls(region: ast.AST, method: str) -> list[ast.Call]:
-    return [
-        node
-        for node in ast.walk(region)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
-        if node.func.attr == method
-    ]
+    return [call for call in calls_in([region]) if getattr(call.func, "attr", "") == method]
 
 
 def _leaves(region: ast.AST) -> set[str]:

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from isograd.convert.file import FileEdit
-from isograd.convert.infinities import NAN, Infinities
+from isograd.convert.infinities import INFINITY, NAN, Infinities, Special
 from isograd.convert.passes.example import Example
 from isograd.convert.passes.reach_of_writes import scope_of
 from isograd.convert.tree import first_argument
@@ -95,22 +95,17 @@ def _given_to_objects(file: FileEdit) -> Iterator[ast.expr]:
 
 def infinities_of(file: FileEdit) -> Infinities:
     """What may be infinite in a file."""
-    return Infinities(
-        file.tree,
-        lambda at: scope_of(at, file),
-        lambda at: _api(at, file),
-        file.settings.infinite,
-    )
+    return _followed(file, file.settings.infinite, INFINITY)
 
 
 def nans_of(file: FileEdit) -> Infinities:
     """What may be NaN in a file."""
+    return _followed(file, file.settings.undefined, NAN)
+
+
+def _followed(file: FileEdit, elsewhere: frozenset[str], special: Special) -> Infinities:
     return Infinities(
-        file.tree,
-        lambda at: scope_of(at, file),
-        lambda at: _api(at, file),
-        file.settings.undefined,
-        NAN,
+        file.tree, lambda at: scope_of(at, file), lambda at: _api(at, file), elsewhere, special
     )
 
 
